@@ -1,0 +1,49 @@
+# Every command from a bare machine: git, make and a Python >= 3.11 are enough.
+# Tests and benchmarks against PostgreSQL come with a later issue; nothing here needs one.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install -qq
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
+
+.PHONY: demo test soak check bench unasync clean
+
+demo: $(VENV)/.plait  ## a short tour on the terminal
+	@$(PY) -m plait.demo
+
+test: $(VENV)/.dev  ## every test at the short dose (ARGS="..." goes to pytest)
+	PLAIT_DOSE=short $(PYTEST) $(ARGS)
+
+soak: $(VENV)/.dev  ## the same tests at the full dose: hours
+	PLAIT_DOSE=soak $(PYTEST) -o faulthandler_timeout=0 --durations=30 $(ARGS)
+
+check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
+	PYTHON=$(PY) scripts/check
+
+bench: $(VENV)/.dev  ## the numbers of docs, measured here
+	$(PY) -m benchmarks $(ARGS)
+
+unasync: $(VENV)/.plait  ## write the sync faces anew from the async ones
+	$(PY) tools/unasync.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# A change of pyproject.toml makes the venv anew, since its stamps are older then. The demo does not wait
+# for the developers' tools.
+$(VENV)/.plait: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "plait needs Python 3.11 or newer, and $(PYTHON) is not: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON) cannot make virtual environments: install its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@echo "Making $(VENV), once ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) --editable '.[cli]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.plait
+	@echo "Installing the developers' tools, once ..."
+	@$(PIP) --editable '.[cli,otel,testing,dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""The numbers of plait's documentation, measured on one machine: `python -m benchmarks --help`."""

@@ -1,0 +1,46 @@
+"""How much is measured: enough to trust, or just enough to see that the harness works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Dose:
+    """Counts of everything that is repeated."""
+
+    rounds: int = 5
+    warm: int = 4_000
+    """Messages in every store before its appends are timed: their log has then grown to its usual size."""
+    lone: int = 200
+    """Timed appends of one caller, a round and store."""
+    callers: tuple[int, ...] = (1, 4, 16, 64, 256)
+    crowd: int = 64
+    """Callers that the goals are about."""
+    per_caller: int = 20
+    per_caller_peers: int = 3
+    slow_fsync_s: float = 0.005
+    lengths: tuple[int, ...] = (1_000, 10_000, 100_000)
+    length_samples: int = 100
+    load: int = 10_000
+    last: int = 20
+    streams: tuple[int, ...] = (8 << 20, 128 << 20)
+    """Sizes of the sessions that are streamed under a memory meter, in bytes."""
+    largest: int = 4 << 20
+    """The largest message in them."""
+    sizes: int = 10_000
+    """Messages in the files whose size is taken."""
+    imports: int = 5
+    peers: bool = True
+
+
+FULL = Dose(lengths=(1_000, 10_000, 100_000, 1_000_000), streams=(8 << 20, 1 << 30))
+NORMAL = Dose()
+QUICK = Dose(
+    rounds=2, warm=1_200, lone=100, callers=(1, 4, 64), per_caller=5, per_caller_peers=1, lengths=(1_000, 5_000),
+    length_samples=40, load=2_000, streams=(8 << 20, 32 << 20), sizes=2_000, imports=2,
+)  # fmt: skip
+TINY = replace(
+    QUICK, rounds=1, warm=30, lone=5, callers=(1, 3), crowd=3, per_caller=2, lengths=(30, 60), length_samples=4,
+    load=60, streams=(1 << 20, 2 << 20), largest=256 << 10, sizes=60, imports=1, slow_fsync_s=0.0, peers=False,
+)  # fmt: skip

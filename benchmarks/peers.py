@@ -1,0 +1,214 @@
+"""Other stores, each behind the same few calls. One that is not installed says so and is left out.
+`docs/benchmarks.md` says what to install.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.subjects import SYNCHRONOUS, Durability, RawInsertOrjson, Subject
+from benchmarks.workload import Item
+
+
+class OpenAISQLite:
+    """OpenAI Agents' SQLiteSession; WAL and synchronous=FULL as shipped."""
+
+    name = "OpenAI SQLiteSession"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from agents import SQLiteSession
+
+        class Tuned(SQLiteSession):
+            @staticmethod
+            def _configure_connection(connection: sqlite3.Connection) -> None:
+                SQLiteSession._configure_connection(connection)
+                connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+
+        self._make: Callable[[str], Any] = lambda session: Tuned(session, path)
+        self._sessions: dict[str, Any] = {}
+
+    def _session(self, session: str) -> Any:
+        if session not in self._sessions:
+            self._sessions[session] = self._make(session)
+        return self._sessions[session]
+
+    async def append(self, session: str, item: Item) -> None:
+        await self._session(session).add_items([item.chat()])
+
+    async def seed(self, session: str, items: list[Item]) -> None:
+        await self._session(session).add_items([item.chat() for item in items])
+
+    async def load(self, session: str) -> list[Any]:
+        return list(await self._session(session).get_items())
+
+    async def last(self, session: str, count: int) -> list[Any]:
+        return list(await self._session(session).get_items(limit=count))
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+
+class OpenAISQLAlchemy(OpenAISQLite):
+    """OpenAI Agents' SQLAlchemySession over aiosqlite."""
+
+    name = "OpenAI SQLAlchemySession"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from agents.extensions.memory import SQLAlchemySession
+
+        self._engine = _engine(path, durability)
+        self._make = lambda session: SQLAlchemySession(session, engine=self._engine, create_tables=True)
+        self._sessions = {}
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+class LangChainSQL:
+    """LangChain's SQLChatMessageHistory over aiosqlite. It reads the newest messages by reading all."""
+
+    name = "LangChain SQLChatMessageHistory"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from langchain_community.chat_message_histories import SQLChatMessageHistory
+
+        self._engine = _engine(path, durability)
+        self._histories: dict[str, Any] = {}
+        self._make: Callable[[str], Any] = lambda session: SQLChatMessageHistory(session, connection=self._engine)
+
+    def _history(self, session: str) -> Any:
+        if session not in self._histories:
+            self._histories[session] = self._make(session)
+        return self._histories[session]
+
+    async def append(self, session: str, item: Item) -> None:
+        await self._history(session).aadd_messages([_langchain(item)])
+
+    async def seed(self, session: str, items: list[Item]) -> None:
+        await self._history(session).aadd_messages([_langchain(item) for item in items])
+
+    async def load(self, session: str) -> list[Any]:
+        return list(await self._history(session).aget_messages())
+
+    async def last(self, session: str, count: int) -> list[Any]:
+        return (await self.load(session))[-count:]
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+def _langchain(item: Item) -> Any:
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    return (HumanMessage if item.role == "user" else AIMessage)(content=item.text)
+
+
+class ADKDatabase:
+    """Google ADK's DatabaseSessionService (SQLAlchemy over aiosqlite)."""
+
+    name = "ADK DatabaseSessionService"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from google.adk.sessions import DatabaseSessionService
+
+        self._path = path
+        self._service = DatabaseSessionService(f"sqlite+aiosqlite:///{path}")
+        _tune(self._service.db_engine, durability)
+        self._sessions: dict[str, Any] = {}
+        self._creating = asyncio.Lock()
+
+    async def _session(self, session: str) -> Any:
+        async with self._creating:
+            if session not in self._sessions:
+                self._sessions[session] = await self._service.create_session(
+                    app_name="bench", user_id="user", session_id=session
+                )
+            return self._sessions[session]
+
+    async def append(self, session: str, item: Item) -> None:
+        await self._service.append_event(await self._session(session), _event(item))
+
+    async def seed(self, session: str, items: list[Item]) -> None:
+        """It has no bulk append: rows like the one it writes, at a millisecond each."""
+        await self.append(session, items[0])
+        database = sqlite3.connect(self._path)
+        database.row_factory = sqlite3.Row
+        one = dict(database.execute("SELECT * FROM events WHERE session_id = ?", (session,)).fetchone())
+        rows = [
+            {**one, "id": f"{session}-{n}", "event_data": _event(item).model_dump_json(exclude_none=True)}
+            for n, item in enumerate(items[1:])
+        ]
+        with database:
+            marks = ", ".join(f":{name}" for name in one)
+            database.executemany(f"INSERT INTO events ({', '.join(one)}) VALUES ({marks})", rows)
+        database.close()
+
+    async def load(self, session: str) -> list[Any]:
+        found = await self._service.get_session(app_name="bench", user_id="user", session_id=session)
+        return list(found.events) if found is not None else []
+
+    async def last(self, session: str, count: int) -> list[Any]:
+        from google.adk.sessions.base_session_service import GetSessionConfig
+
+        config = GetSessionConfig(num_recent_events=count)
+        found = await self._service.get_session(app_name="bench", user_id="user", session_id=session, config=config)
+        return list(found.events) if found is not None else []
+
+    async def close(self) -> None:
+        await self._service.db_engine.dispose()
+
+
+def _event(item: Item) -> Any:
+    from google.adk.events import Event
+    from google.genai import types
+
+    role = "user" if item.role == "user" else "model"
+    content = types.Content(role=role, parts=[types.Part(text=item.text)])
+    return Event(author=role, invocation_id="bench", content=content)
+
+
+def _engine(path: Path, durability: Durability) -> Any:
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
+    _tune(engine, durability)
+    return engine
+
+
+def _tune(engine: Any, durability: Durability) -> None:
+    """Let every connection of an engine write as durably as the others, in WAL mode, which is in its favour."""
+    from sqlalchemy import event
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+        cursor.close()
+
+
+SQLALCHEMY_BASED: tuple[type[Subject], ...] = (OpenAISQLAlchemy, LangChainSQL, ADKDatabase)
+PEERS: tuple[type[Subject], ...] = (OpenAISQLite, *SQLALCHEMY_BASED)
+
+
+async def missing(folder: Path) -> dict[str, str]:
+    """Why each peer that cannot be used cannot be, by its name."""
+    found: dict[str, str] = {}
+    for kind in (*PEERS, RawInsertOrjson):
+        peer = kind()
+        try:
+            await peer.open(folder / "probe.db", "process")
+            await peer.append("probe", Item("user", "hello"))
+            await peer.close()
+        except ImportError as error:
+            found[kind.name] = f"not installed ({error.name or 'a dependency'})"
+        except Exception as error:  # a release that works otherwise than this adapter knows
+            found[kind.name] = f"does not run: {error!r:.80}"
+        for suffix in ("", "-wal", "-shm"):
+            (folder / f"probe.db{suffix}").unlink(missing_ok=True)
+    return found

@@ -1,0 +1,97 @@
+"""What a run says: a table for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from benchmarks.goals import Row
+from benchmarks.ledger import Ledger, median, now
+
+HEADINGS: Final = ("what", "goal", "measured: median (least – most)", "met")
+PACKAGES: Final = ("apsw", "msgspec", "orjson", "openai-agents", "SQLAlchemy", "langchain-community", "google-adk")
+BEGIN, END = "<!-- measured: written by `python -m benchmarks --docs` -->", "<!-- end of measured -->"
+
+
+def machine(folder: Path, rounds: int) -> dict[str, Any]:
+    """What was measured on, so that figures are not taken for another machine's."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "fsync_us": round(_fsync_s(folder) * 1e6),
+        "rounds": rounds,
+        "day": datetime.now(timezone.utc).date().isoformat(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _fsync_s(folder: Path, count: int = 60) -> float:
+    """What it takes here to have 4 KiB on the disk."""
+    taken: list[float] = []
+    with open(folder / "fsync.probe", "wb", buffering=0) as file:
+        for _ in range(count):
+            start = now()
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+            taken.append(now() - start)
+    return median(taken)
+
+
+def cells(row: Row) -> tuple[str, str, str, str]:
+    """A row of the table."""
+    spread = row.spread
+    if spread is None:
+        return row.what, row.goal, row.note, "–"
+    figure = f"{_figure(spread.median)} {row.unit} ({_figure(spread.least)} – {_figure(spread.most)})"
+    return row.what, row.goal, figure, {True: "yes", False: "NO", None: ""}[row.met]
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as Markdown, columns aligned."""
+    lines = [HEADINGS, *(cells(row) for row in rows)]
+    widths = [max(len(line[n]) for line in lines) for n in range(len(HEADINGS))]
+    text = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    rule = " | ".join("-" * width for width in widths)
+    return "\n".join(f"| {line} |" for line in [text[0], rule, *text[1:]])
+
+
+def heading(about: dict[str, Any]) -> str:
+    """A sentence about the machine."""
+    packages = ", ".join(f"{name} {found}" for name, found in about["packages"].items())
+    return (
+        f"Measured {about['day']}, {about['rounds']} rounds: Python {about['python']}, SQLite {about['sqlite']}, "
+        f"{about['system']}, {about['cpus']} CPUs, an fsync of 4 KiB takes {about['fsync_us']} µs. {packages}."
+    )
+
+
+def write_json(path: Path, about: dict[str, Any], rows: list[Row], ledger: Ledger) -> None:
+    whole = {"machine": about, "absent": ledger.absent, "rows": [row.to_json() for row in rows], **ledger.to_json()}
+    path.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_docs(page: Path, about: dict[str, Any], rows: list[Row]) -> None:
+    """Put the table into the page, between its marks."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    middle = f"{BEGIN}\n\n{heading(about)}\n\n{table(rows)}\n\n{END}"
+    page.write_text(before + middle + after, encoding="utf-8")

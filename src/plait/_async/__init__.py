@@ -1,0 +1,1 @@
+"""The asynchronous face; `tools/unasync.py` writes the synchronous one from it."""

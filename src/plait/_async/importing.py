@@ -1,0 +1,88 @@
+"""Importing a transcript into a session: all of it or nothing, and nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plait.errors import UnsupportedError
+from plait.logic.chains import Chain, Transcript, chains
+from plait.logic.prepare import Rules
+from plait.model import Imported
+from plait.store._async.port import AsyncMerging, AsyncStore
+from plait.store.protocol import Graft, SessionRef
+
+
+async def import_transcript(
+    store: AsyncStore, target: SessionRef, transcript: Transcript, rules: Rules, at_us: int
+) -> Imported:
+    """Write a transcript into `target`; see `AsyncSessions.import_transcript`."""
+    grouped = chains(transcript.entries, rules, at_us)
+    if await store.info(target) is None:
+        return await _into_new(store, target, transcript, grouped, at_us)
+    if not isinstance(store, AsyncMerging):
+        raise UnsupportedError("this store cannot import into a session that exists; give another id")
+    return await _into_existing(store, target, transcript, grouped)
+
+
+async def _into_new(
+    store: AsyncStore, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain], at_us: int
+) -> Imported:
+    stage = await store.stage(target)
+    try:
+        inserted = 0
+        for chain in grouped:
+            written = await store.append(stage, chain.messages, parent=chain.parent, kind="import")
+            inserted += sum(item.inserted for item in written)
+        await _describe(store, stage, transcript, at_us)
+        await store.publish(stage, target)
+    except BaseException:
+        await store.discard(stage)
+        raise
+    return Imported(target.id, True, inserted, 0)
+
+
+async def _describe(store: AsyncStore, stage: SessionRef, transcript: Transcript, at_us: int) -> None:
+    await store.put_session(
+        stage,
+        created_at_us=at_us,
+        create="ensure",
+        name=transcript.name,
+        owner=transcript.owner,
+        pinned=transcript.pinned or None,
+        metadata=transcript.metadata,
+    )
+    if transcript.state:
+        await store.update_state(stage, transcript.state, created_at_us=at_us)
+    if transcript.leaf is not None:
+        await store.checkout(stage, transcript.leaf)
+
+
+async def _into_existing(
+    store: AsyncMerging, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain]
+) -> Imported:
+    """Stage the messages that `target` lacks, then graft them on; it shows none of them before."""
+    stage = await store.stage_more(target, transcript.count)
+    grafts: list[Graft] = []
+    inserted = existing = 0
+    try:
+        for chain in grouped:
+            known = await store.existing(target, [message.id for message in chain.messages])
+            existing += len(known)
+            for part in chain.without(known):
+                inserted += await _stage_part(store, stage, target, part, grafts)
+        if inserted:
+            await store.merge(stage, target, grafts, transcript.leaf)
+    finally:
+        await store.discard(stage)  # nothing is left of it after a merge
+    return Imported(target.id, False, inserted, existing)
+
+
+async def _stage_part(
+    store: AsyncMerging, stage: SessionRef, target: SessionRef, part: Chain, grafts: list[Graft]
+) -> int:
+    parent = part.parent
+    if parent is not None and await store.existing(target, [parent]):
+        grafts.append(Graft(part.messages[0].id, parent))
+        parent = None
+    written = await store.append(stage, part.messages, parent=parent, kind="import")
+    return sum(item.inserted for item in written)

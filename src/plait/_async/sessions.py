@@ -1,0 +1,380 @@
+"""A store's sessions: handles, the catalogue, attachments, upkeep."""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import logging
+import os
+import time
+import weakref
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from plait import jsontext
+from plait._async.importing import import_transcript
+from plait._async.session import AsyncSession, new_id, now_us
+from plait.diagnostics import Telemetry
+from plait.errors import NotFoundError, UnsupportedError, UsageError
+from plait.logic import door, ids
+from plait.logic.chains import Transcript
+from plait.logic.prepare import Rules
+from plait.model import Attachment, Change, Finding, Imported, RetentionPlan, SessionInfo, SessionPage
+from plait.pauses import Payload, pause_async, pieces_async
+from plait.store._async.port import AsyncStore
+from plait.store.protocol import Scope, SessionRef
+
+T = TypeVar("T")
+Listener = Callable[[Change], Awaitable[None] | None]
+log = logging.getLogger("plait")
+PAGE = 100
+MAX_PAGE = 1000
+
+
+class Shared:
+    """What all views of one store share: the store, its rules, its listeners, whether it is open."""
+
+    def __init__(self, store: AsyncStore, rules: Rules) -> None:
+        self.store = store
+        self.rules = rules
+        self.telemetry = Telemetry()
+        self.listeners: list[Listener] = []
+        self.handles: weakref.WeakValueDictionary[tuple[Scope, str], AsyncSession] = weakref.WeakValueDictionary()
+
+
+class AsyncSessions:
+    """The sessions of one scope of a store.
+
+    Made by `plait.open_async`, or from any `AsyncStore`. Use it as a context manager, or call
+    `close`; it is opened by its first use.
+    """
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        *,
+        scope: tuple[str, str] = ("", ""),
+        counter: Callable[[Mapping[str, Any]], float] | None = None,
+        reserved_metadata_keys: Iterable[str] = (),
+    ) -> None:
+        """`counter` replaces the token estimate; `reserved_metadata_keys` are stripped from client messages."""
+        self._shared = Shared(store, Rules(frozenset(reserved_metadata_keys), counter))
+        self._scope = _scope(*scope)
+
+    @property
+    def store(self) -> AsyncStore:
+        """The store below."""
+        return self._shared.store
+
+    @property
+    def rules(self) -> Rules:
+        """What holds for all messages of this store."""
+        return self._shared.rules
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Where operations are reported."""
+        return self._shared.telemetry
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """The tenant and the owner whose sessions these are."""
+        return self._scope.tenant, self._scope.owner
+
+    def scoped(self, tenant: str = "", owner: str = "") -> AsyncSessions:
+        """The same store seen as another scope, which shares nothing with this one but the file."""
+        view = object.__new__(type(self))
+        view._shared = self._shared
+        view._scope = _scope(tenant, owner)
+        return view
+
+    # -- life ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open the store; harmless when called again."""
+        await self.store.open()
+
+    async def close(self) -> None:
+        """Finish what was accepted and close the store; harmless when called again."""
+        await self.store.close()
+
+    async def flush(self) -> None:
+        """Return when every write acknowledged so far is on disk, at any durability."""
+        await self.store.flush()
+
+    async def __aenter__(self) -> AsyncSessions:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- sessions --------------------------------------------------------------
+
+    def session(self, id: str | None = None) -> AsyncSession:
+        """The handle of a session, which need not exist yet; reads and writes nothing.
+
+        Without an id: the store's default session. The same handle comes back as long as one is
+        alive.
+        """
+        name = ids.DEFAULT_SESSION if id is None or id == ids.DEFAULT_SESSION else ids.check_session_id(id)
+        key = (self._scope, name)
+        handle = self._shared.handles.get(key)
+        if handle is not None and handle.is_over:
+            del self._shared.handles[key]
+            handle = None
+        return handle or self._shared.handles.setdefault(key, AsyncSession(self, self._ref(name)))
+
+    def _ref(self, id: str) -> SessionRef:
+        ids.check_text(id, "session id")
+        return SessionRef(self._scope, id)
+
+    async def create(
+        self,
+        id: str | None = None,
+        *,
+        name: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        pinned: bool = False,
+    ) -> SessionInfo:
+        """Make a session without messages; `ConflictError` if it exists. Without an id one is made."""
+        info = await self._put(
+            new_id() if id is None else id, create="new", name=name, owner=owner, metadata=metadata, pinned=pinned
+        )
+        assert info is not None
+        return info
+
+    async def get_or_create(
+        self,
+        id: str,
+        *,
+        name: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionInfo:
+        """The session, made if it is absent; writes no messages.
+
+        A missing owner is filled in once; another owner raises `ConflictError`. Name and metadata
+        are set only when the session is made here.
+        """
+        found = await self.get(id)
+        if found is not None:
+            name = metadata = None
+        info = await self._put(id, create="ensure", name=name, owner=owner, metadata=metadata)
+        assert info is not None
+        return info
+
+    async def get(self, id: str) -> SessionInfo | None:
+        """The session as the catalogue knows it, or `None`."""
+        return await self.store.info(self._ref(id))
+
+    async def rename(self, id: str, name: str) -> SessionInfo:
+        """Give a session another name; `NotFoundError` if it is absent."""
+        return await self._change(id, name=name)
+
+    async def merge_metadata(self, id: str, patch: Mapping[str, Any]) -> SessionInfo:
+        """Merge `patch` into a session's metadata, key by key; a `None` removes its key."""
+        return await self._change(id, metadata=patch)
+
+    async def pin(self, id: str, pinned: bool = True) -> SessionInfo:
+        """Keep a session from retention, or no longer."""
+        return await self._change(id, pinned=pinned)
+
+    async def _change(self, id: str, **fields: Any) -> SessionInfo:
+        info = await self._put(id, create="never", **fields)
+        if info is None:
+            raise NotFoundError(f"there is no session {id!r}", session_id=id)
+        return info
+
+    async def _put(self, id: str, **fields: Any) -> SessionInfo | None:
+        if id != ids.DEFAULT_SESSION:
+            ids.check_session_id(id)
+        for what in ("name", "owner"):
+            if fields.get(what) is not None:
+                ids.check_text(fields[what], what)
+        if fields.get("metadata") is not None:
+            self.check_json(fields["metadata"], "metadata")
+        described = await self.store.put_session(self._ref(id), created_at_us=now_us(), **fields)
+        if described is not None and described.changed:
+            await self.publish(Change("session", id))
+        return None if described is None else described.info
+
+    def check_json(self, value: Mapping[str, Any], what: str) -> None:
+        """Raise `InvalidMessageError` unless `value` is a JSON object that reads back the same."""
+        try:
+            text = jsontext.encode(value)
+            door.check_exact(value, text)
+        except (TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise door.culprit({what: value}) from None
+
+    async def list(self, *, limit: int = PAGE, cursor: str | None = None) -> SessionPage:
+        """A page of the scope's sessions, most recently active first.
+
+        Pass the page's `cursor` to go on. A session that nobody touches meanwhile is listed
+        exactly once. `UsageError` for a cursor of something else.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise UsageError(f"limit must be between 1 and {MAX_PAGE}, not {limit}")
+        return await self.store.sessions(self._scope, cursor=cursor, limit=limit)
+
+    async def all(self) -> AsyncIterator[SessionInfo]:
+        """All sessions of the scope, most recently active first, a page at a time."""
+        cursor: str | None = None
+        while True:
+            page = await self.list(cursor=cursor)
+            for info in page.sessions:
+                yield info
+            cursor = page.cursor
+            if cursor is None:
+                return
+            await pause_async()
+
+    async def delete(self, id: str) -> bool:
+        """Remove a session with all it holds; `False` if there is none.
+
+        Handles bound to it raise `SessionDeletedError` from then on; a session made later with
+        the same id starts empty.
+        """
+        with self.telemetry.operation("delete_session", id):
+            deleted = await self.store.delete_session(self._ref(id))
+        self._shared.handles.pop((self._scope, id), None)
+        if deleted:
+            await self.publish(Change("delete session", id))
+        return deleted
+
+    async def retain(
+        self, *, max_age: dt.timedelta | None = None, max_count: int | None = None, dry_run: bool = False
+    ) -> RetentionPlan:
+        """Delete sessions not active for `max_age`, and the least active ones beyond `max_count`.
+
+        Pinned sessions stay and do not count. Reading does not make a session active. A session
+        that becomes active while this runs is kept. `dry_run` answers the plan and deletes nothing.
+        """
+        _check_retention(max_age, max_count)
+        plan = [(info, reason) async for info, reason in self._expired(max_age, max_count)]
+        if not dry_run:
+            plan = [(info, reason) for info, reason in plan if await self._delete_if_idle(info)]
+        return RetentionPlan([(info.id, reason) for info, reason in plan], dry_run)
+
+    async def _expired(
+        self, max_age: dt.timedelta | None, max_count: int | None
+    ) -> AsyncIterator[tuple[SessionInfo, str]]:
+        now = dt.datetime.fromtimestamp(time.time(), dt.timezone.utc)
+        kept = 0
+        async for info in self.all():
+            if info.pinned:
+                continue
+            kept += 1
+            if max_count is not None and kept > max_count:
+                yield info, "count"
+            elif max_age is not None and now - info.active_at > max_age:
+                yield info, "age"
+
+    async def _delete_if_idle(self, info: SessionInfo) -> bool:
+        now = await self.get(info.id)
+        return now is not None and not now.pinned and now.version == info.version and await self.delete(info.id)
+
+    # -- importing -------------------------------------------------------------
+
+    async def import_transcript(self, transcript: Transcript, *, id: str | None = None) -> Imported:
+        """Write a transcript read by `plait.interchange` into the session it names, or into `id`.
+
+        It appears whole or not at all. A session that exists already gets the messages it lacks,
+        and its leaf moves on with them; its name and metadata stay. Importing the same transcript
+        again changes nothing. An entry whose parent is missing raises `NotFoundError`.
+        """
+        target = self._ref(ids.check_session_id(transcript.id if id is None else id))
+        with self.telemetry.operation("import", target.id):
+            result = await import_transcript(self.store, target, transcript, self.rules, now_us())
+        if result.created or result.inserted:
+            await self.publish(Change("session", target.id))
+        return result
+
+    # -- attachments -----------------------------------------------------------
+
+    async def put_attachment(self, data: Payload | AsyncIterable[bytes], *, media_type: str) -> Attachment:
+        """Store media ahead of the message that will use it, from bytes, a stream or an iterable.
+
+        Put the answer into a part where inline data would stand: `{"type": "file", "mediaType":
+        "image/png", "url": attachment}`. Unused, it is removed after a day.
+        """
+        if not isinstance(media_type, str) or "/" not in media_type:
+            raise UsageError(f"media_type must be such as 'image/png', not {media_type!r}")
+        upload = new_id()
+        hash, size = await self.store.put_attachment(self._scope, pieces_async(data), upload=upload, now_us=now_us())
+        return Attachment(hash.hex(), media_type, size, upload)
+
+    # -- changes ---------------------------------------------------------------
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each change committed through this store object; answers its canceller.
+
+        Listeners are awaited one after another in the order they subscribed, after the commit. One
+        that fails is logged; the write stands and the others are still told.
+        """
+        self._shared.listeners.append(listener)
+
+        def cancel() -> None:
+            if listener in self._shared.listeners:
+                self._shared.listeners.remove(listener)
+
+        return cancel
+
+    async def publish(self, change: Change) -> None:
+        """Tell the listeners of a committed change."""
+        for listener in list(self._shared.listeners):
+            try:
+                result = listener(change)
+                if isinstance(result, Awaitable):
+                    await result
+            except Exception:
+                log.exception("a subscriber failed on %s of session %r", change.kind, change.session_id)
+
+    # -- upkeep ----------------------------------------------------------------
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write a consistent, self-contained copy to a new file, while others go on writing.
+
+        `UsageError` if the file exists. A copy that fails leaves nothing behind.
+        """
+        await self._ability("backup")(os.fspath(path))
+
+    async def doctor(self, *, fix: bool = False) -> builtins.list[Finding]:
+        """Check the database and all that is derived in it; with `fix` mend what can be mended.
+
+        Answers what was found, nothing if all is well.
+        """
+        found: builtins.list[Finding] = await self._ability("doctor")(fix)
+        return found
+
+    async def vacuum(self, *, purge: bool = False) -> None:
+        """Give space back to the file system; `purge` also makes deleted words unfindable in the files."""
+        await self._ability("vacuum")(purge)
+
+    def _ability(self, name: str) -> Any:
+        ability = getattr(self.store, name, None)
+        if ability is None:
+            raise UnsupportedError(f"this store has no {name}")
+        return ability
+
+
+def _scope(tenant: str, owner: str) -> Scope:
+    for value, what in ((tenant, "tenant"), (owner, "owner")):
+        if value != "":
+            ids.check_id(value, what)
+    return Scope(tenant, owner)
+
+
+def _check_retention(max_age: dt.timedelta | None, max_count: int | None) -> None:
+    if max_age is None and max_count is None:
+        raise UsageError("give max_age or max_count: without a rule nothing expires")
+    if max_age is not None and max_age <= dt.timedelta(0):
+        raise UsageError(f"max_age must be positive, not {max_age}")
+    if max_count is not None and max_count < 0:
+        raise UsageError(f"max_count must not be negative, not {max_count}")

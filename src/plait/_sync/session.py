@@ -1,0 +1,503 @@
+"""Generated from src/plait/_async/session.py by tools/unasync.py: edit that file. A session's handle: one conversation, written and read as a tree of messages."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from collections.abc import Iterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from plait.errors import InvalidMessageError, NotFoundError, StaleValueError, UsageError
+from plait.logic import ids, view
+from plait.logic.prepare import Given, prepare
+from plait.model import (
+    LEAF,
+    Appended,
+    Change,
+    Damaged,
+    Json,
+    Message,
+    Parent,
+    RowStat,
+    SessionInfo,
+    Source,
+    Totals,
+    Window,
+)
+from plait.pauses import pause
+from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Written
+
+if TYPE_CHECKING:
+    from plait._sync.sessions import Sessions
+
+MessageLike = Mapping[str, Any] | Message
+WINDOW_ROWS = 50
+WINDOW_BYTES = 512 << 10
+"""How much is read at a time: one snapshot, and one hold of the event loop."""
+
+STATS_ROWS = 1000
+EVERYTHING_ROWS = 1000
+"""All branches are read in larger windows (of 4 MiB, in a thread): each asks every strand for its next rows."""
+
+RECENT_TRIES = 10
+"""How often `recent` begins anew when its messages are changed under it."""
+
+
+class _Anything:
+    """The type of the default of `expect_leaf`: no expectation."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+ANYTHING: Final = _Anything()
+
+
+def now_us() -> int:
+    """The time in microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+def new_id() -> str:
+    """A fresh id: a UUIDv7, so that ids made later sort later."""
+    return ids.uuid7(time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big"))
+
+
+class Session:
+    """One session of a store. Made by `Sessions.session`; making it reads and writes nothing.
+
+    Messages form a tree. The *active leaf* is where `append` goes on; a *path* runs from a root
+    to a leaf. All writes are atomic and done when the call returns.
+    """
+
+    def __init__(self, sessions: Sessions, ref: SessionRef) -> None:
+        self._sessions = sessions
+        self._store = sessions.store
+        self._ref = ref
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session was found deleted or cleared by somebody else: take a fresh handle then."""
+        return self._ref.over
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._ref.id
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id!r}>"
+
+    # -- writing ---------------------------------------------------------------
+
+    def append(
+        self,
+        message: MessageLike,
+        *,
+        parent: Parent = LEAF,
+        id: str | None = None,
+        format: str | None = None,
+        source: Source = "server",
+        expect_leaf: str | _Anything | None = ANYTHING,
+        expect_version: int | None = None,
+        on_moved: Literal["raise", "branch"] = "raise",
+        on_conflict: Literal["ignore", "raise"] = "ignore",
+    ) -> Appended:
+        """Add a message after `parent` and make it the active leaf.
+
+        `parent` is the active leaf by default, `None` for a new root, or a message's id for a
+        branch. An id that the session has already writes nothing: the stored message comes back
+        with `inserted=False` (`on_conflict="raise"`: `ConflictError` if it differs).
+
+        With `expect_leaf` (an id, or `None` for an empty session) or `expect_version` the write
+        happens only if nobody else has written meanwhile; otherwise it raises `LeafMovedError`
+        or, with `on_moved="branch"`, becomes a branch at the expected leaf that does not take
+        the active leaf. `source="client"` strips the reserved metadata keys.
+
+        Raises `InvalidMessageError` for what cannot be kept exactly and `NotFoundError` for an
+        unknown parent; nothing is written then.
+        """
+        given = Given(new_id(), now_us(), id, format, source)
+        (result,) = self._append(
+            [prepare(message, given, self._sessions.rules)],
+            parent=parent,
+            expect=_expect(expect_leaf, expect_version, on_moved),
+            on_conflict=on_conflict,
+        )
+        return result
+
+    def append_many(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        parent: Parent = LEAF,
+        format: str | None = None,
+        source: Source = "server",
+        expect_leaf: str | _Anything | None = ANYTHING,
+        expect_version: int | None = None,
+        on_moved: Literal["raise", "branch"] = "raise",
+        on_conflict: Literal["ignore", "raise"] = "ignore",
+    ) -> list[Appended]:
+        """Add messages one after another, all or none; see `append`."""
+        new = self._prepare_all(messages, format, source)
+        expect = _expect(expect_leaf, expect_version, on_moved)
+        return self._append(new, parent=parent, expect=expect, on_conflict=on_conflict)
+
+    def _prepare_all(self, messages: Iterable[MessageLike], format: str | None, source: Source) -> list[NewMessage]:
+        new: list[NewMessage] = []
+        for n, message in enumerate(messages):
+            try:
+                given = Given(new_id(), now_us(), None, format, source)
+                new.append(prepare(message, given, self._sessions.rules))
+            except InvalidMessageError as error:
+                path = f"messages[{n}].{error.path}" if error.path else f"messages[{n}]"
+                raise type(error)(f"messages[{n}]: {error}", path=path) from None
+        return new
+
+    def _append(
+        self, new: list[NewMessage], *, parent: Parent, expect: Expect | None, on_conflict: Literal["ignore", "raise"]
+    ) -> list[Appended]:
+        refuse_other = on_conflict == "raise"
+        with self._sessions.telemetry.operation("append", self.id, len(new)):
+            written = self._store.append(self._ref, new, parent=parent, expect=expect, refuse_other=refuse_other)
+        results = [_appended(item) for item in written]
+        for result in results:
+            if result.inserted:
+                self._tell(Change("append", self.id, result.message, result.parent_id))
+        return results
+
+    def update(
+        self, message: MessageLike, *, id: str | None = None, format: str | None = None, source: Source = "server"
+    ) -> Message | None:
+        """Replace the content of the message that has this id; its place and time stay.
+
+        Answers the stored form, or `None` if the session has no such message. Content that is
+        stored so already writes nothing. A foreign message without an id needs `id`.
+        """
+        new = prepare(message, Given(new_id(), now_us(), id, format, source), self._sessions.rules)
+        if new.made_id:
+            raise UsageError("the message has no id; pass id= to say which message it replaces")
+        with self._sessions.telemetry.operation("update", self.id):
+            result = self._store.update(self._ref, new)
+        if result is not None and result.changed:
+            self._tell(Change("update", self.id, result.message))
+        return None if result is None else result.message
+
+    def upsert(
+        self,
+        message: MessageLike,
+        *,
+        parent: Parent = LEAF,
+        id: str | None = None,
+        format: str | None = None,
+        source: Source = "server",
+    ) -> Appended:
+        """Append the message, or update it if the session has its id already (`parent` is ignored then)."""
+        result = self.append(message, parent=parent, id=id, format=format, source=source)
+        if not result.differs:
+            return result
+        updated = self.update(message, id=result.id, format=format, source=source)
+        if updated is None:  # deleted between the two
+            return self.append(message, parent=parent, id=id, format=format, source=source)
+        return Appended(updated, inserted=False)
+
+    def delete(self, ids: str | Iterable[str]) -> list[str]:
+        """Remove messages; what answered them now answers their nearest surviving ancestor.
+
+        Answers the ids that were there. Unknown ids are harmless.
+        """
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        with self._sessions.telemetry.operation("delete", self.id, len(wanted)):
+            gone = self._store.delete(self._ref, wanted)
+        if gone:
+            self._tell(Change("delete", self.id, ids=tuple(gone)))
+        return gone
+
+    def clear(self) -> bool:
+        """Remove all messages; name, metadata and state stay. `False` if there were none.
+
+        Handles to this session elsewhere raise `SessionDeletedError` from then on.
+        """
+        with self._sessions.telemetry.operation("clear", self.id):
+            cleared = self._store.clear(self._ref)
+        if cleared:
+            self._tell(Change("clear", self.id))
+        return cleared
+
+    def checkout(self, id: str) -> bool:
+        """Make another message the active leaf; `False` if it is so already, `NotFoundError` if absent."""
+        moved = self._store.checkout(self._ref, id)
+        if moved:
+            self._tell(Change("checkout", self.id, ids=(id,)))
+        return moved
+
+    def import_message(
+        self,
+        message: MessageLike,
+        *,
+        parent: str | None,
+        created_at: dt.datetime | None = None,
+        id: str | None = None,
+        format: str | None = None,
+        activate: bool = True,
+    ) -> Appended:
+        """Add a message from elsewhere verbatim: nothing is sanitized, parent and time are as given.
+
+        Raises `NotFoundError` for a missing parent and `UsageError` for a message that would be
+        its own. `activate=False` leaves the active leaf where it is.
+        """
+        given = Given(new_id(), now_us() if created_at is None else _us(created_at), id, format, verbatim=True)
+        new = prepare(message, given, self._sessions.rules)
+        if parent == new.id:
+            raise UsageError(f"message {parent!r} cannot be its own parent")
+        (written,) = self._store.append(self._ref, [new], parent=parent, kind="import", activate=activate)
+        result = _appended(written)
+        if result.inserted:
+            self._tell(Change("import", self.id, result.message, result.parent_id))
+        return result
+
+    def fork(self, id: str | None = None, *, at: str | None = None, name: str | None = None) -> Session:
+        """Copy the path to `at` (the active leaf by default) into a new, independent session.
+
+        Ids, order and times are kept. `ConflictError` if the id is taken, `NotFoundError` if `at`
+        is absent, `StaleValueError` if the path was changed while it was copied.
+        """
+        if at is not None and self._store.get(self._ref, at) is None:
+            raise NotFoundError(f"there is no message {at!r} in session {self.id!r} to fork at")
+        target = self._sessions.session(new_id() if id is None else id)
+        self._store.fork(self._ref, target._ref, at=at, created_at_us=now_us())
+        if name is not None:
+            self._sessions.rename(target.id, name)
+        return target
+
+    def _tell(self, change: Change) -> None:
+        self._sessions.publish(change)
+
+    # -- reading ---------------------------------------------------------------
+
+    def history(
+        self, leaf: Parent = LEAF, *, newest_first: bool = False, consistent: bool = False
+    ) -> Iterator[Message | Damaged]:
+        """The path to `leaf` as a model should see it, root first or newest first.
+
+        Lazy: breaking out leaves the rest unread. Messages appended later are not seen, deleted
+        ones are left out; with `consistent=True` any change of the path raises `StaleValueError`.
+        An absent leaf gives nothing.
+        """
+        for window in self._windows(leaf, newest_first=newest_first, consistent=consistent):
+            for message in window:
+                yield message
+
+    def transcript(
+        self,
+        leaf: Parent = LEAF,
+        *,
+        newest_first: bool = False,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+        limit: int | None = None,
+        consistent: bool = False,
+    ) -> Iterator[Message | Damaged]:
+        """The same path with nothing hidden, between two seqs (both excluded), at most `limit` messages."""
+        left = _checked("limit", limit)
+        bounds = {"after_seq": after_seq, "before_seq": before_seq}
+        for window in self._windows(leaf, newest_first=newest_first, consistent=consistent, **bounds):
+            for message in window:
+                if left is not None and left <= 0:
+                    return
+                yield message
+                left = None if left is None else left - 1
+
+    def batches(
+        self, leaf: Parent = LEAF, *, count: int = 50, bytes: int = 4 << 20, newest_first: bool = False
+    ) -> Iterator[list[Message | Damaged]]:
+        """The path in lists of at most `count` messages and `bytes` UTF-8 bytes, each at least one message."""
+        batch: list[Message | Damaged] = []
+        size = 0
+        for message in self.history(leaf, newest_first=newest_first):
+            more = message.bytes if isinstance(message, Message) else 0
+            if batch and (len(batch) >= max(count, 1) or size + more > bytes):
+                yield batch
+                batch, size = [], 0
+            batch.append(message)
+            size += more
+        if batch:
+            yield batch
+
+    def _windows(
+        self,
+        leaf: Parent,
+        *,
+        newest_first: bool,
+        consistent: bool,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+    ) -> Iterator[list[Message | Damaged]]:
+        path = self._store.path(self._ref, leaf)
+        if path is None:
+            return
+        runs = view.plan(path, after_seq=after_seq, before_seq=before_seq)
+        for run in reversed(runs) if newest_first else runs:
+            for window in self._run(path, run, newest_first):
+                if consistent:
+                    self._check_unchanged(path)
+                yield window
+
+    def _run(self, path: Path, run: view.Run, newest_first: bool) -> Iterator[list[Message | Damaged]]:
+        after, before = run.lo - 1, run.hi + 1
+        while after + 1 < before:
+            window = self._store.load(
+                self._ref,
+                path,
+                after_seq=after,
+                before_seq=before,
+                newest_first=newest_first,
+                limit=WINDOW_ROWS,
+                budget_bytes=WINDOW_BYTES,
+            )
+            if not window:
+                return
+            yield window
+            pause()
+            after, before = (after, window[-1].seq) if newest_first else (window[-1].seq, before)
+
+    def _check_unchanged(self, path: Path) -> None:
+        if self._store.changed_since(self._ref, path):
+            raise StaleValueError(f"session {self.id!r} changed while it was being read; read it again")
+
+    def recent(self, *, count: int | None = None, budget_bytes: int | None = None, leaf: Parent = LEAF) -> Window:
+        """The newest messages of a path within both bounds, oldest first; no bound means all.
+
+        The newest message is always there, even over budget, unless `count` is 0. `budget_bytes`
+        counts what the messages take in memory, media included.
+        """
+        _checked("count", count)
+        for _ in range(RECENT_TRIES):
+            path = self._store.path(self._ref, leaf)
+            if path is None:
+                return Window([], False, 0, 0, 0)
+            window = self._recent(path, count, budget_bytes)
+            if not self._store.changed_since(self._ref, path):
+                return window
+        raise StaleValueError(f"session {self.id!r} kept changing while it was read; read it again")
+
+    def _recent(self, path: Path, count: int | None, budget_bytes: int | None) -> Window:
+        suffix = self._store.suffix(self._ref, path, count=count, budget_bytes=budget_bytes)
+        messages: list[Message | Damaged] = []
+        if suffix.start_seq:
+            for run in view.plan(path, after_seq=suffix.start_seq - 1):
+                for window in self._run(path, run, newest_first=False):
+                    messages += window
+        return Window(messages, len(messages) < suffix.messages, suffix.messages, suffix.bytes, suffix.tokens)
+
+    def everything(
+        self, *, after_seq: int | None = None, limit: int | None = None
+    ) -> Iterator[Message | Damaged]:
+        """All messages of all branches in the order they arrived, after a seq; a copy goes on from there."""
+        left, after = _checked("limit", limit), after_seq or 0
+        while left is None or left > 0:
+            rows = EVERYTHING_ROWS if left is None else min(left, EVERYTHING_ROWS)
+            window = self._store.everything(self._ref, after_seq=after, limit=rows)
+            for message in window:
+                yield message
+            if not window:
+                return
+            left = None if left is None else left - len(window)
+            after = window[-1].seq
+            pause()
+
+    def get(self, id: str) -> Message | Damaged | None:
+        """The message with this id, on whichever branch, or `None`."""
+        return self._store.get(self._ref, id)
+
+    def leaf(self) -> Message | Damaged | None:
+        """The active leaf, or `None` for an empty session."""
+        return self._store.leaf(self._ref)
+
+    def newest(self) -> Message | Damaged | None:
+        """The message that arrived last, on whichever branch, or `None`."""
+        return self._store.newest(self._ref)
+
+    def leaves(self) -> list[Message | Damaged]:
+        """The messages that nothing answers: one for each branch, in order of arrival."""
+        return self._store.leaves(self._ref)
+
+    def roots(self) -> list[Message | Damaged]:
+        """The messages without a parent, in order of arrival."""
+        return self._store.children(self._ref, None)
+
+    def children(self, id: str) -> list[Message | Damaged]:
+        """The messages that answer `id`, in order of arrival; none for an unknown id."""
+        return self._store.children(self._ref, id)
+
+    def path_stats(self, leaf: Parent = LEAF) -> Iterator[RowStat]:
+        """Size, tokens, role and time of each message of a path, without reading any content."""
+        path = self._store.path(self._ref, leaf)
+        if path is not None:
+            for stat in self._stats(path):
+                yield stat
+
+    def _stats(self, path: Path) -> Iterator[RowStat]:
+        after = 0
+        while True:
+            stats = self._store.stats(self._ref, path, after_seq=after, limit=STATS_ROWS)
+            for stat in stats:
+                at = dt.datetime.fromtimestamp(0, dt.timezone.utc) + dt.timedelta(microseconds=stat.created_at_us)
+                yield RowStat(stat.id, stat.seq, stat.role, stat.bytes, stat.tokens, at)
+            if len(stats) < STATS_ROWS:
+                return
+            after = stats[-1].seq
+            pause()
+
+    def totals(self) -> Totals:
+        """How much the session and its active path hold; no content is read."""
+        return self._store.totals(self._ref)
+
+    def info(self) -> SessionInfo | None:
+        """The session as the catalogue knows it, or `None` if it does not exist."""
+        return self._store.info(self._ref)
+
+    # -- state and attachments ---------------------------------------------------
+
+    def state(self) -> Json:
+        """The session's small JSON state, `{}` for an unknown session."""
+        return self._store.state(self._ref)
+
+    def update_state(self, patch: Mapping[str, Any]) -> Json:
+        """Merge `patch` into the state, key by key, and answer the result; a `None` removes its key.
+
+        Atomic: patches of other keys by other processes are kept. Creates the session if absent.
+        """
+        self._sessions.check_json(patch, "state")
+        return self._store.update_state(self._ref, patch, created_at_us=now_us())
+
+    def read_attachment(self, message_id: str, n: int = 0) -> Iterator[bytes]:
+        """The bytes of a message's n-th piece of media, streamed; `NotFoundError` if it has none."""
+        for piece in self._store.read_attachment(self._ref, message_id, n):
+            yield piece
+            pause()
+
+
+def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal["raise", "branch"]) -> Expect | None:
+    if isinstance(leaf, _Anything):
+        if on_moved == "branch":
+            raise UsageError("on_moved='branch' needs expect_leaf: the message that the branch is to answer")
+        return None if version is None else Expect(version=version)
+    return Expect(True, leaf, version, on_moved == "branch")
+
+
+def _appended(written: Written) -> Appended:
+    return Appended(written.message, written.inserted, written.differs, written.branched)
+
+
+def _checked(name: str, value: int | None) -> int | None:
+    if value is not None and value < 0:
+        raise UsageError(f"{name} must not be negative, not {value}")
+    return value
+
+
+def _us(time_: dt.datetime) -> int:
+    if time_.tzinfo is None:
+        raise UsageError("created_at must say its time zone; use datetime.now(timezone.utc) or .astimezone()")
+    return (time_ - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)) // dt.timedelta(microseconds=1)

@@ -1,0 +1,380 @@
+"""Generated from src/plait/_async/sessions.py by tools/unasync.py: edit that file. A store's sessions: handles, the catalogue, attachments, upkeep."""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import logging
+import os
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from plait import jsontext
+from plait._sync.importing import import_transcript
+from plait._sync.session import Session, new_id, now_us
+from plait.diagnostics import Telemetry
+from plait.errors import NotFoundError, UnsupportedError, UsageError
+from plait.logic import door, ids
+from plait.logic.chains import Transcript
+from plait.logic.prepare import Rules
+from plait.model import Attachment, Change, Finding, Imported, RetentionPlan, SessionInfo, SessionPage
+from plait.pauses import Payload, pause, pieces
+from plait.store._sync.port import Store
+from plait.store.protocol import Scope, SessionRef
+
+T = TypeVar("T")
+Listener = Callable[[Change], Awaitable[None] | None]
+log = logging.getLogger("plait")
+PAGE = 100
+MAX_PAGE = 1000
+
+
+class Shared:
+    """What all views of one store share: the store, its rules, its listeners, whether it is open."""
+
+    def __init__(self, store: Store, rules: Rules) -> None:
+        self.store = store
+        self.rules = rules
+        self.telemetry = Telemetry()
+        self.listeners: list[Listener] = []
+        self.handles: weakref.WeakValueDictionary[tuple[Scope, str], Session] = weakref.WeakValueDictionary()
+
+
+class Sessions:
+    """The sessions of one scope of a store.
+
+    Made by `plait.open`, or from any `Store`. Use it as a context manager, or call
+    `close`; it is opened by its first use.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        scope: tuple[str, str] = ("", ""),
+        counter: Callable[[Mapping[str, Any]], float] | None = None,
+        reserved_metadata_keys: Iterable[str] = (),
+    ) -> None:
+        """`counter` replaces the token estimate; `reserved_metadata_keys` are stripped from client messages."""
+        self._shared = Shared(store, Rules(frozenset(reserved_metadata_keys), counter))
+        self._scope = _scope(*scope)
+
+    @property
+    def store(self) -> Store:
+        """The store below."""
+        return self._shared.store
+
+    @property
+    def rules(self) -> Rules:
+        """What holds for all messages of this store."""
+        return self._shared.rules
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Where operations are reported."""
+        return self._shared.telemetry
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """The tenant and the owner whose sessions these are."""
+        return self._scope.tenant, self._scope.owner
+
+    def scoped(self, tenant: str = "", owner: str = "") -> Sessions:
+        """The same store seen as another scope, which shares nothing with this one but the file."""
+        view = object.__new__(type(self))
+        view._shared = self._shared
+        view._scope = _scope(tenant, owner)
+        return view
+
+    # -- life ------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the store; harmless when called again."""
+        self.store.open()
+
+    def close(self) -> None:
+        """Finish what was accepted and close the store; harmless when called again."""
+        self.store.close()
+
+    def flush(self) -> None:
+        """Return when every write acknowledged so far is on disk, at any durability."""
+        self.store.flush()
+
+    def __enter__(self) -> Sessions:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- sessions --------------------------------------------------------------
+
+    def session(self, id: str | None = None) -> Session:
+        """The handle of a session, which need not exist yet; reads and writes nothing.
+
+        Without an id: the store's default session. The same handle comes back as long as one is
+        alive.
+        """
+        name = ids.DEFAULT_SESSION if id is None or id == ids.DEFAULT_SESSION else ids.check_session_id(id)
+        key = (self._scope, name)
+        handle = self._shared.handles.get(key)
+        if handle is not None and handle.is_over:
+            del self._shared.handles[key]
+            handle = None
+        return handle or self._shared.handles.setdefault(key, Session(self, self._ref(name)))
+
+    def _ref(self, id: str) -> SessionRef:
+        ids.check_text(id, "session id")
+        return SessionRef(self._scope, id)
+
+    def create(
+        self,
+        id: str | None = None,
+        *,
+        name: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        pinned: bool = False,
+    ) -> SessionInfo:
+        """Make a session without messages; `ConflictError` if it exists. Without an id one is made."""
+        info = self._put(
+            new_id() if id is None else id, create="new", name=name, owner=owner, metadata=metadata, pinned=pinned
+        )
+        assert info is not None
+        return info
+
+    def get_or_create(
+        self,
+        id: str,
+        *,
+        name: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionInfo:
+        """The session, made if it is absent; writes no messages.
+
+        A missing owner is filled in once; another owner raises `ConflictError`. Name and metadata
+        are set only when the session is made here.
+        """
+        found = self.get(id)
+        if found is not None:
+            name = metadata = None
+        info = self._put(id, create="ensure", name=name, owner=owner, metadata=metadata)
+        assert info is not None
+        return info
+
+    def get(self, id: str) -> SessionInfo | None:
+        """The session as the catalogue knows it, or `None`."""
+        return self.store.info(self._ref(id))
+
+    def rename(self, id: str, name: str) -> SessionInfo:
+        """Give a session another name; `NotFoundError` if it is absent."""
+        return self._change(id, name=name)
+
+    def merge_metadata(self, id: str, patch: Mapping[str, Any]) -> SessionInfo:
+        """Merge `patch` into a session's metadata, key by key; a `None` removes its key."""
+        return self._change(id, metadata=patch)
+
+    def pin(self, id: str, pinned: bool = True) -> SessionInfo:
+        """Keep a session from retention, or no longer."""
+        return self._change(id, pinned=pinned)
+
+    def _change(self, id: str, **fields: Any) -> SessionInfo:
+        info = self._put(id, create="never", **fields)
+        if info is None:
+            raise NotFoundError(f"there is no session {id!r}", session_id=id)
+        return info
+
+    def _put(self, id: str, **fields: Any) -> SessionInfo | None:
+        if id != ids.DEFAULT_SESSION:
+            ids.check_session_id(id)
+        for what in ("name", "owner"):
+            if fields.get(what) is not None:
+                ids.check_text(fields[what], what)
+        if fields.get("metadata") is not None:
+            self.check_json(fields["metadata"], "metadata")
+        described = self.store.put_session(self._ref(id), created_at_us=now_us(), **fields)
+        if described is not None and described.changed:
+            self.publish(Change("session", id))
+        return None if described is None else described.info
+
+    def check_json(self, value: Mapping[str, Any], what: str) -> None:
+        """Raise `InvalidMessageError` unless `value` is a JSON object that reads back the same."""
+        try:
+            text = jsontext.encode(value)
+            door.check_exact(value, text)
+        except (TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise door.culprit({what: value}) from None
+
+    def list(self, *, limit: int = PAGE, cursor: str | None = None) -> SessionPage:
+        """A page of the scope's sessions, most recently active first.
+
+        Pass the page's `cursor` to go on. A session that nobody touches meanwhile is listed
+        exactly once. `UsageError` for a cursor of something else.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise UsageError(f"limit must be between 1 and {MAX_PAGE}, not {limit}")
+        return self.store.sessions(self._scope, cursor=cursor, limit=limit)
+
+    def all(self) -> Iterator[SessionInfo]:
+        """All sessions of the scope, most recently active first, a page at a time."""
+        cursor: str | None = None
+        while True:
+            page = self.list(cursor=cursor)
+            for info in page.sessions:
+                yield info
+            cursor = page.cursor
+            if cursor is None:
+                return
+            pause()
+
+    def delete(self, id: str) -> bool:
+        """Remove a session with all it holds; `False` if there is none.
+
+        Handles bound to it raise `SessionDeletedError` from then on; a session made later with
+        the same id starts empty.
+        """
+        with self.telemetry.operation("delete_session", id):
+            deleted = self.store.delete_session(self._ref(id))
+        self._shared.handles.pop((self._scope, id), None)
+        if deleted:
+            self.publish(Change("delete session", id))
+        return deleted
+
+    def retain(
+        self, *, max_age: dt.timedelta | None = None, max_count: int | None = None, dry_run: bool = False
+    ) -> RetentionPlan:
+        """Delete sessions not active for `max_age`, and the least active ones beyond `max_count`.
+
+        Pinned sessions stay and do not count. Reading does not make a session active. A session
+        that becomes active while this runs is kept. `dry_run` answers the plan and deletes nothing.
+        """
+        _check_retention(max_age, max_count)
+        plan = [(info, reason) for info, reason in self._expired(max_age, max_count)]
+        if not dry_run:
+            plan = [(info, reason) for info, reason in plan if self._delete_if_idle(info)]
+        return RetentionPlan([(info.id, reason) for info, reason in plan], dry_run)
+
+    def _expired(
+        self, max_age: dt.timedelta | None, max_count: int | None
+    ) -> Iterator[tuple[SessionInfo, str]]:
+        now = dt.datetime.fromtimestamp(time.time(), dt.timezone.utc)
+        kept = 0
+        for info in self.all():
+            if info.pinned:
+                continue
+            kept += 1
+            if max_count is not None and kept > max_count:
+                yield info, "count"
+            elif max_age is not None and now - info.active_at > max_age:
+                yield info, "age"
+
+    def _delete_if_idle(self, info: SessionInfo) -> bool:
+        now = self.get(info.id)
+        return now is not None and not now.pinned and now.version == info.version and self.delete(info.id)
+
+    # -- importing -------------------------------------------------------------
+
+    def import_transcript(self, transcript: Transcript, *, id: str | None = None) -> Imported:
+        """Write a transcript read by `plait.interchange` into the session it names, or into `id`.
+
+        It appears whole or not at all. A session that exists already gets the messages it lacks,
+        and its leaf moves on with them; its name and metadata stay. Importing the same transcript
+        again changes nothing. An entry whose parent is missing raises `NotFoundError`.
+        """
+        target = self._ref(ids.check_session_id(transcript.id if id is None else id))
+        with self.telemetry.operation("import", target.id):
+            result = import_transcript(self.store, target, transcript, self.rules, now_us())
+        if result.created or result.inserted:
+            self.publish(Change("session", target.id))
+        return result
+
+    # -- attachments -----------------------------------------------------------
+
+    def put_attachment(self, data: Payload | Iterable[bytes], *, media_type: str) -> Attachment:
+        """Store media ahead of the message that will use it, from bytes, a stream or an iterable.
+
+        Put the answer into a part where inline data would stand: `{"type": "file", "mediaType":
+        "image/png", "url": attachment}`. Unused, it is removed after a day.
+        """
+        if not isinstance(media_type, str) or "/" not in media_type:
+            raise UsageError(f"media_type must be such as 'image/png', not {media_type!r}")
+        upload = new_id()
+        hash, size = self.store.put_attachment(self._scope, pieces(data), upload=upload, now_us=now_us())
+        return Attachment(hash.hex(), media_type, size, upload)
+
+    # -- changes ---------------------------------------------------------------
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each change committed through this store object; answers its canceller.
+
+        Listeners are awaited one after another in the order they subscribed, after the commit. One
+        that fails is logged; the write stands and the others are still told.
+        """
+        self._shared.listeners.append(listener)
+
+        def cancel() -> None:
+            if listener in self._shared.listeners:
+                self._shared.listeners.remove(listener)
+
+        return cancel
+
+    def publish(self, change: Change) -> None:
+        """Tell the listeners of a committed change."""
+        for listener in list(self._shared.listeners):
+            try:
+                result = listener(change)
+                if isinstance(result, Awaitable):
+                    result
+            except Exception:
+                log.exception("a subscriber failed on %s of session %r", change.kind, change.session_id)
+
+    # -- upkeep ----------------------------------------------------------------
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write a consistent, self-contained copy to a new file, while others go on writing.
+
+        `UsageError` if the file exists. A copy that fails leaves nothing behind.
+        """
+        self._ability("backup")(os.fspath(path))
+
+    def doctor(self, *, fix: bool = False) -> builtins.list[Finding]:
+        """Check the database and all that is derived in it; with `fix` mend what can be mended.
+
+        Answers what was found, nothing if all is well.
+        """
+        found: builtins.list[Finding] = self._ability("doctor")(fix)
+        return found
+
+    def vacuum(self, *, purge: bool = False) -> None:
+        """Give space back to the file system; `purge` also makes deleted words unfindable in the files."""
+        self._ability("vacuum")(purge)
+
+    def _ability(self, name: str) -> Any:
+        ability = getattr(self.store, name, None)
+        if ability is None:
+            raise UnsupportedError(f"this store has no {name}")
+        return ability
+
+
+def _scope(tenant: str, owner: str) -> Scope:
+    for value, what in ((tenant, "tenant"), (owner, "owner")):
+        if value != "":
+            ids.check_id(value, what)
+    return Scope(tenant, owner)
+
+
+def _check_retention(max_age: dt.timedelta | None, max_count: int | None) -> None:
+    if max_age is None and max_count is None:
+        raise UsageError("give max_age or max_count: without a rule nothing expires")
+    if max_age is not None and max_age <= dt.timedelta(0):
+        raise UsageError(f"max_age must be positive, not {max_age}")
+    if max_count is not None and max_count < 0:
+        raise UsageError(f"max_count must not be negative, not {max_count}")

@@ -1,0 +1,266 @@
+"""The commands of `plait` and their options; each body is in `plait.cli.commands`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from plait.cli.commands import listing, reading, stats, transfer, tree, upkeep
+from plait.cli.failure import Failure
+from plait.cli.place import DEFAULT_DB, Place, given_text
+
+
+class Passed(Exception):
+    """Carries an error past the command-line library, which would answer it in its own way."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _Group(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, EOFError, OSError) as error:
+            raise Passed(error) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    help="Look at, move and look after agent conversations kept by plait.",
+    epilog="Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 damage was met, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Db = Annotated[
+    str | None, typer.Option("--db", metavar="PATH", help=f"The database; else PLAIT_DB, else {DEFAULT_DB}.")
+]
+Tenant = Annotated[str | None, typer.Option(metavar="TEXT", help="The tenant whose sessions are meant.")]
+Owner = Annotated[str | None, typer.Option(metavar="TEXT", help="The owner whose sessions are meant.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Named = Annotated[str | None, typer.Argument(metavar="[SESSION]", help="The session's id; else the latest session.")]
+Id = Annotated[
+    str | None, typer.Option("--id", metavar="SESSION", help="The session's id, also one that begins with -.")
+]
+LeafId = Annotated[
+    str | None, typer.Option("--leaf", metavar="ID", help="The path to this message, not to the active leaf.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def command() -> Any:
+    """The whole command line, ready to be run."""
+    return get_command(app)
+
+
+def _version(asked: bool) -> None:
+    if not asked:
+        return
+    try:
+        sys.stdout.write(f"plait {version('plait')}\n")
+    except PackageNotFoundError:
+        sys.stdout.write("plait, run from its source without being installed\n")
+    raise typer.Exit()
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    ctx.obj = (db, tenant, owner)
+
+
+@app.command("import")
+def import_(
+    ctx: typer.Context,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Transcripts, or databases that hold some.")],
+    format: Annotated[str | None, typer.Option(help="The files' format; else it is told from their content.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="SESSION", help="The session to import into.")] = None,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Copy transcripts of other tools (or of plait) into the database."""
+    _end(transfer.import_files(_place(ctx, db, tenant, owner), files, format, _text(session), json))
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    session: Named = None,
+    id: Id = None,
+    format: Annotated[str, typer.Option(help="jsonl (everything, exactly) or markdown (one path, to read).")] = "jsonl",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this new file, not to stdout.")
+    ] = None,
+    after: Annotated[
+        int | None,
+        typer.Option(metavar="SEQ", min=0, help="Only messages after this seq; with --output, added to the file."),
+    ] = None,
+    leaf: LeafId = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")] = False,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+) -> None:
+    """Write a session as plait JSONL (lossless) or Markdown."""
+    wanted = transfer.Export(format=format, output=output, after=after, leaf=_text(leaf), force=force)
+    _end(transfer.export(_place(ctx, db, tenant, owner), _session(session, id, needed=True), wanted))
+
+
+@app.command()
+def ls(
+    ctx: typer.Context,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many; else all.")] = None,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """List sessions, the most recently active first."""
+    _end(listing.ls(_place(ctx, db, tenant, owner), limit, json))
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    session: Named = None,
+    id: Id = None,
+    leaf: LeafId = None,
+    last: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N messages.")] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="Newest first.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Tool input and output uncut.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Message ids too.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Each message's JSON as it is stored, one a line.")] = False,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Read one path of a session, from its root to the active leaf."""
+    if raw and json:
+        raise Failure("--raw and --json exclude each other (see plait show --help)", 2)
+    form: reading.Form = "raw" if raw else "json" if json else "text"
+    wanted = reading.Show(leaf=_text(leaf), last=last, reverse=reverse, full=full, ids=ids, form=form)
+    _end(reading.show(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+
+
+@app.command("tree")
+def tree_(
+    ctx: typer.Context,
+    session: Named = None,
+    id: Id = None,
+    all: Annotated[bool, typer.Option("--all", "-a", help="Every message, long straight runs too.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Every message's id, not only those of leaves.")] = False,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Draw a session's branches, newest message first."""
+    _end(tree.tree(_place(ctx, db, tenant, owner), _session(session, id), every=all, ids=ids, json=json))
+
+
+@app.command("stats")
+def stats_(
+    ctx: typer.Context,
+    session: Named = None,
+    id: Id = None,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Count a session: messages by role, sizes, tokens, branches."""
+    _end(stats.stats(_place(ctx, db, tenant, owner), _session(session, id), json))
+
+
+@app.command()
+def doctor(
+    ctx: typer.Context,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Check the whole database; exit code 3 if something is wrong."""
+    _end(upkeep.doctor(_place(ctx, db, None, None), fix=fix, json=json))
+
+
+@app.command()
+def backup(
+    ctx: typer.Context,
+    path: Annotated[str, typer.Argument(metavar="FILE", help="The copy to write; it must not exist.")],
+    db: Db = None,
+) -> None:
+    """Copy the database into one file, while others go on using it."""
+    _end(upkeep.backup(_place(ctx, db, None, None), path))
+
+
+@app.command()
+def vacuum(
+    ctx: typer.Context,
+    purge: Annotated[bool, typer.Option("--purge", help="Make deleted content unrecoverable as well.")] = False,
+    db: Db = None,
+) -> None:
+    """Give the space of deleted content back to the file system."""
+    _end(upkeep.vacuum(_place(ctx, db, None, None), purge=purge))
+
+
+@app.command()
+def rm(
+    ctx: typer.Context,
+    sessions: Annotated[list[str] | None, typer.Argument(metavar="SESSION...", help="Ids of sessions.")] = None,
+    id: Annotated[
+        list[str] | None, typer.Option("--id", metavar="SESSION", help="An id, also one that begins with -.")
+    ] = None,
+    yes: Yes = False,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+) -> None:
+    """Delete sessions with all they hold. On a terminal it asks first."""
+    ids = [given_text(one) for one in [*(sessions or []), *(id or [])]]
+    if not ids:
+        raise Failure("rm needs the id of a session (see plait rm --help)", 2)
+    _end(upkeep.rm(_place(ctx, db, tenant, owner), ids, ask=not yes))
+
+
+def _place(ctx: typer.Context, db: str | None, tenant: str | None, owner: str | None) -> Place:
+    """The database and scope: of the command's own options, else of those before it, else of the environment."""
+    root_db, root_tenant, root_owner = ctx.obj or (None, None, None)
+    path = next((path for path in (db, root_db, os.environ.get("PLAIT_DB")) if path), DEFAULT_DB)
+    whose = (tenant if tenant is not None else root_tenant, owner if owner is not None else root_owner)
+    return Place(given_text(path), *(given_text(value or "") for value in whose))
+
+
+def _session(given: str | None, option: str | None, *, needed: bool = False) -> str | None:
+    if given is not None and option is not None:
+        raise Failure("name the session once, as an argument or with --id", 2)
+    named = _text(given if given is not None else option)
+    if needed and named is None:
+        raise Failure("name a session; `plait ls` lists those there are", 2)
+    return named
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else given_text(value)
+
+
+def _end(code: int) -> NoReturn:
+    raise typer.Exit(code)

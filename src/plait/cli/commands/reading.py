@@ -1,0 +1,86 @@
+"""`plait show`: one path of a session, to read or as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, TypeAlias
+
+import plait
+from plait.cli import escape, failure, views
+from plait.cli.place import Place, find, find_message
+from plait.cli.render import Look, message_lines
+from plait.cli.screen import Screen, fit
+from plait.cli.sketch import count, size
+
+Form: TypeAlias = Literal["text", "raw", "json"]
+Entry: TypeAlias = plait.Message | plait.Damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What `show` is asked for."""
+
+    leaf: str | None = None
+    last: int | None = None
+    reverse: bool = False
+    full: bool = False
+    ids: bool = False
+    form: Form = "text"
+
+
+def show(place: Place, id: str | None, wanted: Show) -> int:
+    """Print the path; the exit code says whether a damaged message was met."""
+    screen = Screen(sys.stdout)
+    look = Look(width=screen.width, unicode=screen.unicode, full=wanted.full, ids=wanted.ids)
+    code = failure.OK
+    with place.opened() as sessions:
+        info = find(sessions, place, id)
+        session = sessions.session(info.id)
+        entries = _entries(session, wanted)
+        if wanted.form == "text":
+            _title(info, screen, look)
+        for entry in entries:
+            if isinstance(entry, plait.Damaged):
+                code = failure.DAMAGED
+            _print(entry, wanted, screen, look)
+    return code
+
+
+def _entries(session: plait.Session, wanted: Show) -> Iterator[Entry]:
+    leaf = plait.LEAF if wanted.leaf is None else find_message(session, wanted.leaf)
+    if wanted.last is None:
+        return session.history(leaf, newest_first=wanted.reverse)
+    newest = session.history(leaf, newest_first=True)
+    if wanted.reverse:
+        return islice(newest, wanted.last)
+    first = None  # found by walking back, so that no more than a window is held
+    for entry in islice(newest, wanted.last):
+        first = entry.seq
+    if first is None:
+        return iter(())
+    return session.transcript(leaf, after_seq=first - 1)
+
+
+def _title(info: plait.SessionInfo, screen: Screen, look: Look) -> None:
+    totals = info.totals
+    named = escape.name(info.id) if info.name is None else f"{escape.one_line(info.name, 200)} ({escape.name(info.id)})"
+    facts = [f"{count(totals.messages)} messages", f"~{count(totals.tokens)} tokens", size(totals.bytes)]
+    if totals.path_messages != totals.messages:
+        facts.insert(1, f"{count(totals.path_messages)} on the active path")
+    screen.line((named, "bold"), "  ", (fit(look.dot.join(facts), screen.width), "dim"))
+
+
+def _print(entry: Entry, wanted: Show, screen: Screen, look: Look) -> None:
+    if wanted.form == "text":
+        screen.line()
+        for line in message_lines(entry, look):
+            screen.line(*line)
+    elif wanted.form == "json":
+        screen.json(views.message(entry))
+    elif isinstance(entry, plait.Damaged):
+        sys.stderr.write(f"plait: message #{entry.seq} is damaged: {escape.one_line(entry.reason, 500)}\n")
+    else:
+        screen.json(entry.to_json())

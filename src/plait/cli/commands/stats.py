@@ -1,0 +1,183 @@
+"""`plait stats`: a session in numbers, with its tokens drawn over the conversation."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Final
+
+import plait
+from plait import jsontext
+from plait.cli import escape, failure, views
+from plait.cli.place import Place, find
+from plait.cli.progress import progress
+from plait.cli.render import Look, role_style, when
+from plait.cli.screen import Screen
+from plait.cli.sketch import bar, buckets, chart, count, size
+
+_LARGEST: Final = 5
+_CHART_WIDTH: Final = 64
+_CHART_HEIGHT: Final = 6
+_BAR_WIDTH: Final = 24
+
+
+@dataclass(slots=True)
+class _Role:
+    messages: int = 0
+    bytes: int = 0
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What one walk over the whole tree adds up."""
+
+    roles: dict[str, _Role] = field(default_factory=dict[str, _Role])
+    largest: list[tuple[int, int, str, str, int]] = field(default_factory=list[tuple[int, int, str, str, int]])
+    children: Counter[str | None] = field(default_factory=Counter[str | None])
+    damaged: int = 0
+    messages: int = 0
+
+    @property
+    def roots(self) -> int:
+        return self.children[None]
+
+    @property
+    def forks(self) -> int:
+        return sum(many > 1 for parent, many in self.children.items() if parent is not None)
+
+    @property
+    def leaves(self) -> int:
+        return self.messages - sum(parent is not None for parent in self.children)
+
+
+def stats(place: Place, id: str | None, json: bool) -> int:
+    """Print the numbers; the exit code says whether a damaged message was met."""
+    screen = Screen(sys.stdout)
+    with place.opened() as sessions:
+        info = find(sessions, place, id)
+        session = sessions.session(info.id)
+        counts = _count(session, info.totals.messages)
+        path = [row.tokens for row in session.path_stats()]
+    if json:
+        screen.json(jsontext.encode(_view(info, counts)))
+    else:
+        _print(info, counts, path, screen)
+    return failure.DAMAGED if counts.damaged else failure.OK
+
+
+def _count(session: plait.Session, total: int) -> _Counts:
+    counts = _Counts()
+    with progress("counting", total=total) as tick:
+        for entry in session.everything():
+            counts.messages += 1
+            counts.children[entry.parent_id] += 1
+            _add(entry, counts)
+            tick(counts.messages)
+    counts.largest.sort(reverse=True)
+    return counts
+
+
+def _add(entry: plait.Message | plait.Damaged, counts: _Counts) -> None:
+    role = counts.roles.setdefault(entry.role, _Role())
+    role.messages += 1
+    if isinstance(entry, plait.Damaged):
+        counts.damaged += 1
+        return
+    role.bytes += entry.bytes
+    role.tokens += entry.tokens
+    one = (entry.bytes, -entry.seq, entry.id, entry.role, entry.tokens)
+    if len(counts.largest) < _LARGEST:
+        heapq.heappush(counts.largest, one)
+    else:
+        heapq.heappushpop(counts.largest, one)
+
+
+def _view(info: plait.SessionInfo, counts: _Counts) -> dict[str, Any]:
+    return {
+        **views.session(info),
+        "roots": counts.roots,
+        "leaves": counts.leaves,
+        "forks": counts.forks,
+        "damaged": counts.damaged,
+        "roles": {
+            role: {"messages": one.messages, "bytes": one.bytes, "tokens": one.tokens}
+            for role, one in counts.roles.items()
+        },
+        "largest": [
+            {"id": id, "seq": -minus_seq, "role": role, "bytes": bytes, "tokens": tokens}
+            for bytes, minus_seq, id, role, tokens in counts.largest
+        ],
+    }
+
+
+def _print(info: plait.SessionInfo, counts: _Counts, path: list[int], screen: Screen) -> None:
+    look = Look(unicode=screen.unicode)
+    screen.line((escape.name(info.id), "bold"), "  ", (escape.one_line(info.name or "", 200, more=look.more), ""))
+    for label, text in _facts(info, counts, look):
+        screen.line("  ", (f"{label:<13}", "dim"), text)
+    if counts.roles:
+        screen.line()
+        _print_roles(counts.roles, screen, look)
+        screen.line()
+        _print_largest(counts, screen, look)
+    if any(path):
+        screen.line()
+        _print_chart(path, screen)
+
+
+def _facts(info: plait.SessionInfo, counts: _Counts, look: Look) -> Iterator[tuple[str, str]]:
+    totals = info.totals
+    beside = totals.messages - totals.path_messages
+    yield "messages", count(totals.messages) + (f", {count(totals.path_messages)} on the active path" if beside else "")
+    if counts.damaged:
+        yield "damaged", f"{count(counts.damaged)} (see plait doctor)"
+    yield "size", size(totals.bytes) + (f", {size(totals.path_bytes)} on the active path" if beside else "")
+    yield (
+        "tokens",
+        f"~{count(totals.tokens)}" + (f", ~{count(totals.path_tokens)} on the active path" if beside else ""),
+    )
+    yield (
+        "branches",
+        f"{_many(counts.leaves, 'leaf', 'leaves')}, {_many(counts.forks, 'fork')}, {_many(counts.roots, 'root')}",
+    )
+    yield "begun", when(info.created_at, look)
+    yield "last active", when(info.active_at, look)
+
+
+def _many(number: int, one: str, more: str | None = None) -> str:
+    return f"{count(number)} {one if number == 1 else more or one + 's'}"
+
+
+def _print_roles(roles: dict[str, _Role], screen: Screen, look: Look) -> None:
+    top = max(one.tokens for one in roles.values())
+    shown = sorted(roles.items(), key=lambda item: (-item[1].tokens, item[0]))
+    names = [escape.one_line(role, 20, more=look.more) for role, _ in shown]
+    width = max(len(name) for name in names)
+    for name, (role, one) in zip(names, shown, strict=True):
+        drawn = bar(one.tokens, top, _BAR_WIDTH, ascii_only=not screen.unicode)
+        numbers = f"{count(one.messages):>8} {'message ' if one.messages == 1 else 'messages'} {'~' + count(one.tokens):>12} tokens {size(one.bytes):>10}  "
+        screen.line("  ", (f"{name:<{width}}", role_style(role)), numbers, (drawn, "bar"))
+
+
+def _print_largest(counts: _Counts, screen: Screen, look: Look) -> None:
+    screen.line("  ", ("largest messages", "dim"))
+    for bytes, minus_seq, id, role, tokens in counts.largest:
+        name = escape.one_line(role, 20, more=look.more)
+        numbers = f"{size(bytes):>10} {'~' + count(tokens):>10} tokens  "
+        screen.line(
+            "  ", f"{'#' + str(-minus_seq):>8}", numbers, (f"{name}  ", role_style(role)), (escape.name(id), "dim")
+        )
+
+
+def _print_chart(path: list[int], screen: Screen) -> None:
+    width = min(_CHART_WIDTH, (screen.width or 80) - 12)
+    summed = list(accumulate(buckets(path, max(width, 10))))
+    summed = [value for value in summed for _ in range(min(4, width // len(summed)))]  # a short one is drawn broader
+    screen.line("  ", (f"tokens along the active path, summed over its {count(len(path))} messages", "dim"))
+    for line in chart(summed, _CHART_HEIGHT, ascii_only=not screen.unicode):
+        screen.line("  ", (line[:7], "dim"), (line[7:], "bar"))

@@ -1,0 +1,125 @@
+"""The error tree: every error plait raises on purpose, with its facts as attributes."""
+
+from __future__ import annotations
+
+
+class PlaitError(Exception):
+    """Something went wrong in plait; the base of every error it raises on purpose.
+
+    The docstring of a class is its default message. Facts about the failure are attributes,
+    so that no caller has to parse text.
+    """
+
+    retryable: bool = False
+    """Whether the same call may succeed later without any change."""
+
+    def __init__(self, message: str | None = None, /, **facts: object) -> None:
+        text = message if message is not None else (type(self).__doc__ or "").split("\n")[0]
+        super().__init__(text)
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+
+class UsageError(PlaitError, ValueError):
+    """The call is not one that plait takes."""
+
+
+class InvalidMessageError(UsageError):
+    """The message is not one that plait can keep exactly.
+
+    `path` names the place inside the message, such as `parts[2].output.score`.
+    """
+
+    path: str = ""
+
+
+class InvalidMessageTypeError(InvalidMessageError, TypeError):
+    """A value in the message is of a type that JSON cannot say."""
+
+
+class ClosedError(UsageError):
+    """The store is closed; open it again to go on."""
+
+
+class UnsupportedError(UsageError):
+    """This store does not have that ability."""
+
+
+class NotFoundError(PlaitError, LookupError):
+    """What the call names does not exist.
+
+    Raised only where absence cannot be a normal answer; reads answer `None` or an empty list.
+    """
+
+
+class ConflictError(PlaitError):
+    """Somebody else's write stands in the way of this one."""
+
+
+class LeafMovedError(ConflictError):
+    """The session moved on since the leaf or version that the caller expected.
+
+    `leaf_id` and `version` say where it stands now.
+    """
+
+    leaf_id: str | None = None
+    version: int = 0
+
+
+class StaleValueError(ConflictError):
+    """What was read has been changed since."""
+
+
+class SessionDeletedError(ConflictError):
+    """The session this handle was bound to was deleted or cleared by somebody else.
+
+    Take a fresh handle to work with the session that now has this id.
+    """
+
+
+class CursorExpiredError(ConflictError):
+    """The changes after this cursor have been pruned; read the session anew."""
+
+
+class LeaseHeldError(ConflictError):
+    """Another worker holds this session's turn."""
+
+    retryable = True
+
+
+class LeaseLostError(ConflictError):
+    """The turn was taken over; this holder's writes are refused."""
+
+
+class LimitError(PlaitError):
+    """A stated limit would be passed."""
+
+
+class BlockTooLargeError(LimitError):
+    """The block would hold more than its limit."""
+
+
+class RequestTooLargeError(LimitError):
+    """The request is larger than the server takes."""
+
+
+class StoreError(PlaitError):
+    """The database below could not do what was asked."""
+
+
+class StoreBusyError(StoreError):
+    """The database stayed locked by others past the wait limit; try again."""
+
+    retryable = True
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached, read or written."""
+
+
+class CorruptError(StoreError):
+    """The database, or a row of it, is damaged."""
+
+
+class SchemaError(StoreError):
+    """The database is not one that this version of plait can use."""

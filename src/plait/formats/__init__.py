@@ -1,0 +1,146 @@
+"""Which kinds of message plait can read: the registry of formats.
+
+Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`)
+and the lines of `pi`, `claude-code` and `chatgpt` transcripts. An adapter or an application adds its own by registering an object with the
+methods of `plait.Format`:
+
+    cancel = plait.formats.register(MyFormat())
+
+Stored messages keep their format's name for ever, so a name is never given to anything else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from plait.errors import InvalidMessageError, UsageError
+from plait.formats import native
+from plait.formats.openai import OpenAI
+from plait.formats.openai_chat import OpenAIChat
+from plait.formats.transcripts import FORMATS as TRANSCRIPTS
+from plait.logic.shape import is_list, is_object
+from plait.model import Format, Json
+
+__all__ = ["FORMATS", "NATIVE", "formats", "named", "recognize", "register", "stored"]
+
+NATIVE: Final[Format] = native.FORMAT
+FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, OpenAI(), OpenAIChat())
+"""The formats built in, in the order in which they are asked whether a message is theirs."""
+
+_lock = threading.Lock()
+_added: tuple[Format, ...] = ()
+
+
+def formats() -> tuple[Format, ...]:
+    """Every format known now: native, then registered ones (the latest first), then the other built-in ones."""
+    return (NATIVE, *_added, *FORMATS[1:])
+
+
+def register(format: Format) -> Callable[[], None]:
+    """Let messages of `format` be recognized and read; the answer, when called, takes it out again.
+
+    It is asked after the native format and before the other built-in ones. A name that is taken by
+    another kind of format raises `UsageError`; registering the same kind again replaces it.
+    """
+    global _added
+    with _lock:
+        taken = next((known for known in formats() if known.name == format.name), None)
+        if taken is not None and (taken in FORMATS or _kind(taken) != _kind(format)):
+            raise UsageError(f"a format named {format.name!r} is there already; give this one another name")
+        _added = (format, *(known for known in _added if known is not taken))
+
+    def cancel() -> None:
+        global _added
+        with _lock:
+            _added = tuple(known for known in _added if known is not format)
+
+    return cancel
+
+
+def named(name: str) -> Format:
+    """The format called `name`; `UsageError` if there is none."""
+    for format in formats():
+        if format.name == name:
+            return format
+    known = ", ".join(format.name for format in formats())
+    raise UsageError(f"there is no format named {name!r} (known: {known}); import or register what brings it")
+
+
+def stored(name: str) -> Format:
+    """The format of a stored message, also when nobody has registered it in this process.
+
+    Such a message still reads back whole; only what its reader would find in it is missing.
+    """
+    try:
+        return named(name)
+    except UsageError:
+        return _Unread(name)
+
+
+def recognize(message: Mapping[str, Any]) -> Format:
+    """The first format that `message` is of; `InvalidMessageError` says what was looked for if none is."""
+    if NATIVE.recognizes(message):
+        return NATIVE
+    for format in formats():
+        if format.recognizes(message):
+            return format
+    raise _unrecognized(message)
+
+
+class _Unread:
+    """Stands in for a format that is not registered here."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def recognizes(self, message: Mapping[str, Any]) -> bool:
+        return False
+
+    def id(self, message: Mapping[str, Any]) -> str | None:
+        return None
+
+    def role(self, message: Mapping[str, Any]) -> str:
+        return ""
+
+    def parts(self, message: Mapping[str, Any]) -> list[Json]:
+        return []
+
+    def metadata(self, message: Mapping[str, Any]) -> Json:
+        return {}
+
+    def usage(self, message: Mapping[str, Any]) -> Json | None:
+        return None
+
+
+def _kind(format: Format) -> tuple[str, str]:
+    return type(format).__module__, type(format).__qualname__
+
+
+def _unrecognized(message: Mapping[str, Any]) -> InvalidMessageError:
+    path, fault = _fault(message)
+    known = ", ".join(format.name for format in formats())
+    return InvalidMessageError(
+        f"{fault}; a message is {{role, parts}} with a `type` in each part, a chat message {{role, content}}, "
+        f"a Responses item with a known `type`, or of a registered format (known: {known}). "
+        "Register its format, or name one with format=",
+        path=path,
+    )
+
+
+def _fault(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Where and why `message` is of no format: what is wrong with a native one, or what is there instead."""
+    parts, role = message.get("parts"), message.get("role")
+    if is_list(parts) and isinstance(role, str):
+        for n, part in enumerate(parts):
+            if not is_object(part):
+                return f"parts[{n}]", f"parts[{n}] is not an object"
+            if not isinstance(part.get("type"), str):
+                return f"parts[{n}].type", f"parts[{n}] has no `type` that is text"
+    if "parts" in message and not is_list(parts):
+        return "parts", "`parts` is not a list"
+    if ("parts" in message or "content" in message) and not isinstance(role, str):
+        return "role", "there is no `role` that is text"
+    seen = ", ".join(repr(key) for key in list(message)[:8]) or "nothing"
+    return "", f"no registered format fits a message with {seen}"

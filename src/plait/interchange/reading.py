@@ -1,0 +1,99 @@
+"""Opening a file with the reader that fits it, and importing what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from plait.errors import UsageError
+from plait.interchange import chatgpt, claude_code, cloudflare, lists, pi, plait_jsonl
+from plait.interchange.detect import KNOWN, detect
+from plait.interchange.values import Progress, Report, Transcript
+
+_READERS: Final[dict[str, Callable[[Path, Progress | None], Iterator[Transcript]]]] = {
+    plait_jsonl.NAME: plait_jsonl.read,
+    pi.NAME: pi.read,
+    claude_code.NAME: claude_code.read,
+    chatgpt.NAME: chatgpt.read,
+    "openai": partial(lists.read, "openai"),
+    "ui": partial(lists.read, "ui"),
+    cloudflare.NAME: cloudflare.read,
+}
+
+
+class Importer(Protocol):
+    """What an import needs of a store's sessions."""
+
+    def import_transcript(self, transcript: Transcript, /) -> Any:
+        """Keep the transcript: all of it or nothing, and nothing twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What became of one session of a file.
+
+    `messages` is how many the file has of it, `result` what the store answered, `report` what
+    could not be placed.
+    """
+
+    session_id: str
+    name: str | None
+    format: str
+    messages: int
+    report: Report
+    result: Any
+
+
+def read(path: str | Path, *, format: str | None = None, progress: Progress | None = None) -> Iterator[Transcript]:
+    """The sessions of a file, one after the other; the format is found by content if it is not named.
+
+    `UsageError` if the file cannot be read or is of no known format.
+    """
+    path = Path(path)
+    try:
+        reader = _READERS.get(format if format is not None else detect(path))
+        if reader is None:
+            raise UsageError(f"there is no format {format!r} to import; there are {', '.join(KNOWN)}")
+        yield from reader(path, progress)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def import_file(
+    sessions: Importer,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    session_id: str | None = None,
+    progress: Progress | None = None,
+) -> list[ImportReport]:
+    """Import every session of a file, each all or not at all; importing again adds only what is new.
+
+    `session_id` names the session to import into, for a file that holds one.
+    """
+    transcripts = read(path, format=format, progress=progress)
+    first = list(islice(transcripts, 1 if session_id is None else 2))
+    if not first:
+        raise UsageError(f"{path} holds no session")
+    if len(first) > 1:
+        raise UsageError(f"{path} holds several sessions, so {session_id!r} cannot name them all; leave it out")
+    if session_id is not None:
+        first = [replace(first[0], id=session_id)]
+    try:
+        return [_imported(sessions, transcript) for transcript in chain(first, transcripts)]
+    except OSError as error:  # the file went away between its two passes
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str | Path, error: OSError) -> UsageError:
+    return UsageError(f"{path} cannot be read: {error.strerror or error}")
+
+
+def _imported(sessions: Importer, transcript: Transcript) -> ImportReport:
+    result = sessions.import_transcript(transcript)
+    return ImportReport(transcript.id, transcript.name, transcript.format, transcript.count, transcript.report, result)

@@ -1,0 +1,151 @@
+"""Finding the elements of a JSON array or object in a file without loading or decoding it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+_CHUNK = 1 << 20
+_KEY = 1 << 16
+# Possessive, so that a long string costs no memory to match. A string that does not end in the
+# chunk stops the match at its quote.
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_DEEP = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+", re.DOTALL)
+_TOP = re.compile(rb'(?:[^"{}\[\],:]++|' + _STRING + rb")*+", re.DOTALL)
+_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A value directly inside a container: its bytes (blanks around it removed) and its place.
+
+    `whole` is false if the file ends inside it.
+    """
+
+    key: bytes
+    at: int
+    size: int
+    line: int
+    whole: bool = True
+
+
+class Scanner:
+    """The children of the container that begins at `at`; the file may be read elsewhere meanwhile.
+
+    `end` is the offset after the container once all children have been seen, or `None` if the
+    file ended first.
+    """
+
+    def __init__(self, file: IO[bytes], at: int = 0, line: int = 1) -> None:
+        self.end: int | None = None
+        self._file = file
+        self._base = at
+        self._buffer = b""
+        self._pos = 0
+        self._line = line
+        self._counted = 0
+        self._depth = 0
+        self._in_string = False
+        self._in_object = False
+
+    def children(self) -> Iterator[Child]:
+        """Each child once, in order."""
+        key, start, line = b"", 0, 1
+        while (char := self._next()) is not None:
+            here = self._base + self._pos - 1
+            if char in b"{[":
+                self._depth += 1
+                self._in_object = char == 123 if self._depth == 1 else self._in_object
+            elif char in b"}]":
+                self._depth -= 1
+            if self._depth > 1 or (self._depth == 1 and char in b"}]"):
+                continue
+            if char == 58:  # a colon: what came before it was the key
+                if self._in_object:
+                    key = self._key(start, here)
+                    start, line = here + 1, self._lines()
+                continue
+            if start:
+                yield from self._child(key, start, here, line, True)
+            if self._depth == 0:
+                self.end = here + 1
+                return
+            key, start, line = b"", here + 1, self._lines()
+        if start:
+            yield from self._child(key, start, self._base + self._pos, line, False)
+
+    def _child(self, key: bytes, start: int, end: int, line: int, whole: bool) -> Iterator[Child]:
+        lead, size = self._trimmed(start, end)
+        if size:
+            yield Child(key, start + len(lead), size, line + lead.count(b"\n"), whole)
+
+    def _trimmed(self, start: int, end: int) -> tuple[bytes, int]:
+        """The blanks before what lies between two offsets, and its size without blanks."""
+        lead, at = b"", start
+        while at < end:
+            self._file.seek(at)
+            piece = self._file.read(min(4096, end - at))
+            blank = piece[: len(piece) - len(piece.lstrip())]
+            lead, at = lead + blank, at + len(piece)
+            if len(blank) < len(piece):
+                break
+        size = end - start - len(lead)
+        while size > 0:
+            step = min(4096, size)
+            self._file.seek(start + len(lead) + size - step)
+            tail = self._file.read(step)
+            size -= step - len(tail.rstrip())
+            if tail.strip():
+                break
+        return lead, size
+
+    def _key(self, start: int, end: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(min(end - start, _KEY)).strip()[1:-1]
+
+    def _lines(self) -> int:
+        """The line number where the scan stands."""
+        self._line += self._buffer.count(b"\n", self._counted, self._pos)
+        self._counted = self._pos
+        return self._line
+
+    def _next(self) -> int | None:
+        """The next structural character outside strings, or `None` at the end of the file."""
+        while True:
+            if self._pos >= len(self._buffer) and not self._fill():
+                return None
+            if self._in_string:
+                if not self._finish_string():
+                    return None
+                continue
+            pattern = _TOP if self._depth <= 1 else _DEEP
+            match = pattern.match(self._buffer, self._pos)
+            self._pos = match.end() if match else self._pos
+            if self._pos < len(self._buffer):
+                self._pos += 1
+                if self._buffer[self._pos - 1] != 34:
+                    return self._buffer[self._pos - 1]
+                self._in_string = True
+
+    def _finish_string(self) -> bool:
+        match = _REST.match(self._buffer, self._pos)
+        self._pos = match.end() if match else self._pos
+        if self._pos >= len(self._buffer):
+            return True
+        if self._buffer[self._pos] == 34:
+            self._pos += 1
+            self._in_string = False
+            return True
+        return self._fill()  # a backslash at the end of the chunk: what it escapes is in the next
+
+    def _fill(self) -> bool:
+        """Load the next chunk behind what is not consumed; false at the end of the file."""
+        self._lines()
+        rest = self._buffer[self._pos :]
+        self._base += self._pos
+        self._file.seek(self._base + len(rest))
+        more = self._file.read(_CHUNK)
+        self._buffer, self._pos, self._counted = rest + more, 0, 0
+        return bool(more)

@@ -1,0 +1,99 @@
+"""What a reader of transcripts hands over: sessions with their entries, and what could not be placed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from plait.model import Json
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told now and then how much of the work is done, and of how much (in whichever unit suits the file)."""
+
+_SNIPPET = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a file that is not as it should be.
+
+    `line` counts from 1 (for a table, the row in reading order; 0 for the file as a whole).
+    `lost` says that the content on it is not in the transcript; otherwise only its place was mended.
+    """
+
+    line: int
+    reason: str
+    snippet: str = ""
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What could not be placed, in the order of finding.
+
+    The first `Report.KEPT` problems are kept; `count` and `lost` count all of them.
+    """
+
+    KEPT: Final = 1000
+
+    problems: list[Problem] = field(default_factory=list[Problem])
+    count: int = 0
+    lost: int = 0
+
+    def add(self, line: int, reason: str, raw: bytes | str = b"", *, lost: bool = False) -> None:
+        """Note a problem; `raw` is the text it was found in."""
+        self.count += 1
+        self.lost += lost
+        if len(self.problems) < self.KEPT:
+            self.problems.append(Problem(line, reason, snippet(raw), lost))
+
+
+def snippet(raw: bytes | str) -> str:
+    """The beginning of `raw` in printable characters."""
+    head = raw[:_SNIPPET]
+    text = head.decode("utf-8", "backslashreplace") if isinstance(head, bytes) else head
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return shown + "…" if len(raw) > _SNIPPET else shown
+
+
+@dataclass(frozen=True, slots=True)
+class ImportEntry:
+    """One message of a transcript, as the file holds it.
+
+    `message` is the file's own object, with every field; `format` names the reader for it (`None`:
+    to be recognized). `parent` is the id of an entry that came before, `None` for a root.
+    """
+
+    id: str
+    parent: str | None
+    message: Json
+    format: str | None
+    created_at: dt.datetime | None
+    line: int
+
+
+@dataclass(slots=True)
+class Transcript:
+    """One session of a file.
+
+    `entries` is read from the file as it is consumed, parents before children, and can be consumed
+    once. `report` is complete when `entries` is used up. `leaf` is the id of the entry that was
+    the active leaf (`None`: the last one), `count` how many entries there are.
+    `after_seq` is not 0 for a continuation, whose first parents are in the session already.
+    """
+
+    id: str
+    format: str
+    entries: Iterator[ImportEntry]
+    report: Report
+    name: str | None = None
+    owner: str | None = None
+    metadata: Json = field(default_factory=dict[str, object])
+    state: Json = field(default_factory=dict[str, object])
+    pinned: bool = False
+    created_at: dt.datetime | None = None
+    leaf: str | None = None
+    count: int = 0
+    after_seq: int = 0

@@ -1,0 +1,102 @@
+"""Grouping the entries of a transcript into chains that can be appended at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from plait.logic.prepare import Given, Rules, prepare
+from plait.model import Json
+from plait.store.protocol import NewMessage
+
+CHAIN_MESSAGES = 1000
+CHAIN_BYTES = 4 << 20
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+class Entry(Protocol):
+    """One message of a transcript: its id, the id of its parent (an earlier entry, or `None`), itself."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def parent(self) -> str | None: ...
+    @property
+    def message(self) -> Json: ...
+    @property
+    def format(self) -> str | None: ...
+    @property
+    def created_at(self) -> dt.datetime | None: ...
+
+
+class Transcript(Protocol):
+    """One session of a file: what the catalogue says of it, and its entries, parents before children."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def owner(self) -> str | None: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def metadata(self) -> Json: ...
+    @property
+    def state(self) -> Json: ...
+    @property
+    def leaf(self) -> str | None: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def entries(self) -> Iterator[Entry]: ...
+
+
+@dataclass(slots=True)
+class Chain:
+    """Messages each of which answers the one before; the first answers `parent`."""
+
+    parent: str | None
+    messages: list[NewMessage] = field(default_factory=list[NewMessage])
+    bytes: int = 0
+
+    def without(self, known: Container[str]) -> Iterator[Chain]:
+        """What is left of the chain without some messages: pieces, each after the message it answers."""
+        part = Chain(self.parent)
+        for message in self.messages:
+            if message.id not in known:
+                part.messages.append(message)
+                continue
+            if part.messages:
+                yield part
+            part = Chain(message.id)
+        if part.messages:
+            yield part
+
+
+def chains(entries: Iterable[Entry], rules: Rules, now_us: int) -> Iterator[Chain]:
+    """The entries as chains, in order, each bounded; they are kept verbatim."""
+    chain: Chain | None = None
+    for entry in entries:
+        message = _prepared(entry, rules, now_us)
+        if chain is None or not _goes_on(chain, entry, message):
+            if chain is not None:
+                yield chain
+            chain = Chain(entry.parent)
+        chain.messages.append(message)
+        chain.bytes += message.bytes
+    if chain is not None:
+        yield chain
+
+
+def _goes_on(chain: Chain, entry: Entry, message: NewMessage) -> bool:
+    last = chain.messages[-1].id
+    fits = len(chain.messages) < CHAIN_MESSAGES and chain.bytes + message.bytes <= CHAIN_BYTES
+    return entry.parent == last and fits
+
+
+def _prepared(entry: Entry, rules: Rules, now_us: int) -> NewMessage:
+    at = now_us if entry.created_at is None else (entry.created_at - _EPOCH) // dt.timedelta(microseconds=1)
+    return prepare(entry.message, Given(entry.id, at, entry.id, entry.format, verbatim=True), rules)

@@ -1,0 +1,43 @@
+"""Opaque cursors: where a listing goes on, tied to the scope it was given for."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+
+from plait.errors import UsageError
+from plait.store.protocol import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class ListCursor:
+    """The last session of a page: its exact last activity and its number."""
+
+    at_us: int
+    session: int
+
+    def text(self, scope: Scope) -> str:
+        """The cursor as given to callers."""
+        plain = f"{self.at_us}.{self.session}.{_seal(scope)}"
+        return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str, scope: Scope) -> ListCursor:
+        """A cursor given back; `UsageError` if it is not one of this scope's listing."""
+        try:
+            plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
+            at_us, session, seal = plain.split(".")
+            cursor = cls(int(at_us), int(session))
+        except ValueError:
+            raise UsageError("this is not a cursor of a session listing; pass one that list() returned") from None
+        if seal != _seal(scope):
+            raise UsageError(
+                "this cursor belongs to another scope's listing; pass one that this scope's list() returned"
+            )
+        return cursor
+
+
+def _seal(scope: Scope) -> str:
+    sealed = f"{len(scope.tenant)}:{scope.tenant}{scope.owner}"
+    return hashlib.sha256(sealed.encode("utf-8", "surrogatepass")).hexdigest()[:12]

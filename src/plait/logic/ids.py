@@ -1,0 +1,81 @@
+"""The rules for ids: what a caller may choose, and what plait makes when none is given."""
+
+from __future__ import annotations
+
+from plait.errors import InvalidMessageError, UsageError
+
+MAX_ID_BYTES = 512
+RESERVED_PREFIX = "plait:"
+"""Session ids that begin so are plait's own: the default session, stages, a scope's shared context."""
+
+DEFAULT_SESSION = RESERVED_PREFIX + "default"
+STAGE_PREFIX = RESERVED_PREFIX + "stage:"
+
+
+def check_id(value: object, what: str, error: type[UsageError] = UsageError) -> str:
+    """`value` as an id, or `error` naming `what` it was meant to be.
+
+    An id is any Unicode string of 1 to 512 UTF-8 bytes with at least one visible character.
+    """
+    if not isinstance(value, str):
+        raise error(f"{what} must be a string, not {type(value).__name__}")
+    if not value.isascii():
+        _check_encodable(value, what, error)
+    elif len(value) > MAX_ID_BYTES:
+        raise error(f"{what} is {len(value)} bytes long; at most {MAX_ID_BYTES} are allowed")
+    if not value.isprintable() or value.isspace() or not value:
+        _check_visible(value, what, error)
+    return value
+
+
+def _check_encodable(value: str, what: str, error: type[UsageError]) -> None:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise error(f"{what} holds half a surrogate pair, which is not a character; leave it out") from None
+    if size > MAX_ID_BYTES:
+        raise error(f"{what} is {size} UTF-8 bytes long; at most {MAX_ID_BYTES} are allowed")
+
+
+def _check_visible(value: str, what: str, error: type[UsageError]) -> None:
+    if not any(char.isprintable() and not char.isspace() for char in value):
+        raise error(f"{what} is empty, blank or only control characters; leave it out to have one made")
+
+
+def can_be_stored(value: object) -> bool:
+    """Whether `value` is text that a database can hold; what is not names nothing that is there."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_text(value: object, what: str) -> None:
+    """Raise `UsageError` unless `value` is text that a database can hold."""
+    if not isinstance(value, str):
+        raise UsageError(f"{what} must be a string, not {type(value).__name__}")
+    if not can_be_stored(value):
+        raise UsageError(f"{what} holds half a surrogate pair, which is not a character; leave it out")
+
+
+def check_message_id(value: object) -> str:
+    """`value` as a message's id."""
+    return check_id(value, "id", InvalidMessageError)
+
+
+def check_session_id(value: object) -> str:
+    """`value` as a session's id that a caller may choose."""
+    text = check_id(value, "session id")
+    if text.startswith(RESERVED_PREFIX):
+        raise UsageError(f"session ids that begin with {RESERVED_PREFIX!r} are reserved; choose another")
+    return text
+
+
+def uuid7(time_ms: int, random: int) -> str:
+    """The UUIDv7 (RFC 9562) of a Unix time in milliseconds and 74 random bits."""
+    high = (time_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | (random >> 62 & 0xFFF)
+    text = f"{high:016x}{1 << 63 | (random & 0x3FFFFFFFFFFFFFFF):016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

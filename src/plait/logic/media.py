@@ -1,0 +1,171 @@
+"""Taking inline media out of a message's text, and putting it back exactly.
+
+A payload is cut out of the JSON text and remembered by its place (a character offset) and its
+hash. Nothing in the text points anywhere, so no text from outside can be mistaken for a pointer;
+the part's own media type, header and field stay where they are. Only canonical base64 is taken
+out, because only that can be spelled again from the bytes; anything else stays inline.
+
+What counts as media follows Cloudflare's Sessions: type decides, not size.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plait.model import Attachment
+from plait.store.protocol import Media, NewMessage
+
+MAX_DEPTH = 8
+"""How deep below `parts` media is looked for."""
+
+_DATA_URL = re.compile(r"data:([^,]*);base64,", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Bytes found in a message, or the claim on bytes put ahead of it."""
+
+    data: bytes | None
+    hash: bytes
+    size: int
+    upload: str | None
+
+
+def may_hold_media(text: str) -> bool:
+    """Whether it is worth walking the message: media is inline only where one of these words is."""
+    return ";base64," in text or '"mediaType"' in text or '"media_type"' in text or '"mimeType"' in text
+
+
+def take_out(message: Mapping[str, Any], fields: Collection[str] | None) -> tuple[Mapping[str, Any], list[Payload]]:
+    """`message` with each payload below `fields` (`None`: all) replaced by its mark, and the payloads.
+
+    A message that holds no media comes back as the same object.
+    """
+    found: list[Payload] = []
+    marked = {key: _walk(item, 0, found) if fields is None or key in fields else item for key, item in message.items()}
+    return (marked, found) if found else (message, found)
+
+
+def cut_out(text: str, found: list[Payload]) -> tuple[str, tuple[Media, ...]] | None:
+    """`text` without its marks, and the media with their places.
+
+    `None` if a mark is not there exactly once, because somebody wrote one into the message: such
+    a message stays as it is, media inline.
+    """
+    marks = [_mark(n, payload) for n, payload in enumerate(found)]
+    if any(text.count(mark) != 1 for mark in marks):
+        return None
+    pieces: list[str] = []
+    media: list[Media] = []
+    at = start = 0
+    for place, n in sorted((text.index(mark), n) for n, mark in enumerate(marks)):
+        pieces.append(text[start:place])
+        at += place - start
+        start = place + len(marks[n])
+        payload = found[n]
+        media.append(Media(at, payload.hash, payload.size, payload.data, payload.upload))
+    return "".join([*pieces, text[start:]]), tuple(media)
+
+
+def _mark(n: int, payload: Payload) -> str:
+    return f"plait-media:{n}:{payload.hash.hex()}"
+
+
+def _walk(value: Any, depth: int, found: list[Payload]) -> Any:
+    if depth > MAX_DEPTH:
+        return value
+    if type(value) is list:
+        return [_walk(item, depth + 1, found) for item in value]
+    if type(value) is dict:
+        marked = _mark_part(value, found)
+        return marked if marked is not None else {key: _walk(item, depth + 1, found) for key, item in value.items()}
+    return value
+
+
+def _mark_part(part: dict[str, Any], found: list[Payload]) -> dict[str, Any] | None:
+    """`part` with its payload replaced by its mark, or `None` if it is not media."""
+    declared = _declared_type(part)
+    for field, value in part.items():
+        if isinstance(value, Attachment):
+            return _mark_attachment(part, field, value, found)
+        if isinstance(value, str) and value.startswith("data:"):
+            return _mark_url(part, field, value, declared, found)
+    data = part.get("data")
+    if isinstance(data, str) and declared is not None and "url" not in part and not _is_text(declared):
+        return _mark_field(part, "data", "", data, found)
+    return None
+
+
+def _declared_type(part: dict[str, Any]) -> str | None:
+    declared = (part.get(key) for key in ("mediaType", "media_type", "mimeType"))
+    return next((value for value in declared if isinstance(value, str)), None)
+
+
+def _is_text(media_type: str) -> bool:
+    return media_type.lower().startswith("text/")
+
+
+def _mark_url(
+    part: dict[str, Any], field: str, url: str, declared: str | None, found: list[Payload]
+) -> dict[str, Any] | None:
+    header = _DATA_URL.match(url)
+    if header is None or _is_text(declared if declared is not None else header[1]):
+        return None
+    return _mark_field(part, field, header[0], url[header.end() :], found)
+
+
+def _mark_field(
+    part: dict[str, Any], field: str, header: str, spelled: str, found: list[Payload]
+) -> dict[str, Any] | None:
+    data = canonical_bytes(spelled)
+    if data is None:
+        return None
+    found.append(Payload(data, hashlib.sha256(data).digest(), len(data), None))
+    return {**part, field: header + _mark(len(found) - 1, found[-1])}
+
+
+def _mark_attachment(part: dict[str, Any], field: str, attachment: Attachment, found: list[Payload]) -> dict[str, Any]:
+    found.append(Payload(None, bytes.fromhex(attachment.hash), attachment.size, attachment.upload))
+    header = "" if field == "data" else f"data:{attachment.media_type};base64,"
+    return {**part, field: header + _mark(len(found) - 1, found[-1])}
+
+
+def canonical_bytes(spelled: str) -> bytes | None:
+    """The bytes that `spelled` is the canonical base64 of, or `None` if it is not canonical."""
+    try:
+        data = binascii.a2b_base64(spelled, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return None
+    return data if binascii.b2a_base64(data, newline=False).decode() == spelled else None
+
+
+def base64_length(size: int) -> int:
+    """How many characters the canonical base64 of `size` bytes takes."""
+    return (size + 2) // 3 * 4
+
+
+def hydrated_bytes(text: str, media: Iterable[Media]) -> int:
+    """The UTF-8 size of a message once its media is back in its text."""
+    size = len(text) if text.isascii() else len(text.encode())
+    return size + sum(base64_length(item.size) for item in media)
+
+
+def inline(text: str, payloads: Iterable[tuple[int, bytes]]) -> str:
+    """`text` with the base64 of each payload put back at its place (places rise)."""
+    pieces, start = [], 0
+    for at, data in payloads:
+        pieces.append(text[start:at])
+        pieces.append(binascii.b2a_base64(data, newline=False).decode())
+        start = at
+    return "".join([*pieces, text[start:]])
+
+
+def whole_text(message: NewMessage) -> str | None:
+    """A message's text with its media in it, or `None` if some of that was put ahead."""
+    payloads = [(item.at, item.data) for item in message.media if item.data is not None]
+    return inline(message.body, payloads) if len(payloads) == len(message.media) else None

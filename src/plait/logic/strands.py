@@ -1,0 +1,89 @@
+"""The tree, worked out from strands: who hangs below whom once rows have been deleted.
+
+A message's key is `strand << 32 | seq`. Its parent is the row before it in its strand or, for the
+first, the last row of the parent strand at or before the fork, and so on up. Nothing here asks a
+database: it is told each strand's fork and its first and last surviving row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from plait.errors import LimitError
+
+SEQ_BITS = 32
+SEQ_MASK = (1 << SEQ_BITS) - 1
+MAX_SEQ = (1 << 32) - 1
+MAX_STRAND = (1 << 31) - 1
+
+
+def key_of(strand: int, seq: int) -> int:
+    """The key of a place in a strand; `LimitError` past 2^31 strands or 2^32 seqs."""
+    if seq > MAX_SEQ:
+        raise LimitError(f"this session has used all {MAX_SEQ:,} sequence numbers; fork it to go on")
+    if strand > MAX_STRAND:
+        raise LimitError(f"this store has used all {MAX_STRAND:,} strands; copy it into a new one to go on")
+    return strand << SEQ_BITS | seq
+
+
+def strand_of(key: int) -> int:
+    return key >> SEQ_BITS
+
+
+def seq_of(key: int) -> int:
+    return key & SEQ_MASK
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """A strand: where it forks off (`parent` 0: at the root), and its surviving ends (0: no row left)."""
+
+    strand: int
+    parent: int
+    fork: int
+    first: int
+    last: int
+
+
+class Tree:
+    """All strands of a session, for questions that must look through strands without rows."""
+
+    def __init__(self, strands: Iterable[Strand]) -> None:
+        self.strands = {item.strand: item for item in strands}
+        self._below: defaultdict[int, list[Strand]] = defaultdict(list)
+        for item in self.strands.values():
+            self._below[item.parent].append(item)
+
+    def hanging(self, strand: int, lo: int, hi: int) -> Iterator[int]:
+        """First surviving keys of what hangs on `strand` at forks `lo <= fork <= hi`.
+
+        A strand hangs where its fork is; one that forks off before its parent's first surviving
+        row hangs where the parent does.
+        """
+        queue = [item for item in self._below[strand] if lo <= item.fork <= hi]
+        while queue:
+            item = queue.pop()
+            if item.first:
+                yield item.first
+            before = seq_of(item.first) if item.first else MAX_SEQ + 1
+            queue.extend(below for below in self._below[item.strand] if below.fork < before)
+
+    def roots(self) -> list[int]:
+        """Keys of the messages without a parent, in seq order."""
+        return sorted(self.hanging(0, 0, MAX_SEQ), key=seq_of)
+
+    def children(self, key: int, following: int) -> list[int]:
+        """Keys of the messages whose parent is `key`, in seq order; `following` is the next row's key or 0."""
+        last_fork = seq_of(following) - 1 if following else MAX_SEQ
+        found = [*self.hanging(strand_of(key), seq_of(key), last_fork), *([following] if following else [])]
+        return sorted(found, key=seq_of)
+
+    def leaves(self) -> list[int]:
+        """Keys of the messages without children, in seq order."""
+        ends = [item.last for item in self.strands.values() if item.last]
+        return sorted((end for end in ends if not self._continued(end)), key=seq_of)
+
+    def _continued(self, end: int) -> bool:
+        return next(self.hanging(strand_of(end), seq_of(end), MAX_SEQ), None) is not None

@@ -1,0 +1,342 @@
+"""The values that users see: messages, results of writes, windows, sessions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from plait import jsontext
+
+Json: TypeAlias = dict[str, Any]
+Source: TypeAlias = Literal["server", "client"]
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+class Leaf:
+    """The type of `LEAF`, the default parent."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF: Final = Leaf()
+"""The active leaf, whichever message that is when the write happens."""
+
+Parent: TypeAlias = str | Leaf | None
+"""Where a message goes: after `LEAF`, after the message with that id, or `None` for a root."""
+
+
+class Format(Protocol):
+    """How to read one kind of message: plait's own, or a framework's, kept verbatim.
+
+    Every method takes the decoded message and never changes it. A reader answers with what it
+    finds and with something empty for what it does not; it raises nothing on odd content.
+    """
+
+    name: str
+
+    def recognizes(self, message: Mapping[str, Any]) -> bool:
+        """Whether `message` is of this format."""
+        ...
+
+    def id(self, message: Mapping[str, Any]) -> str | None:
+        """The id the message carries as its own, if it does."""
+        ...
+
+    def role(self, message: Mapping[str, Any]) -> str:
+        """Who speaks: `user`, `assistant`, `system`, `tool`, or a word of the format's own."""
+        ...
+
+    def parts(self, message: Mapping[str, Any]) -> list[Json]:
+        """The content as native parts (the message's own list where it has one)."""
+        ...
+
+    def metadata(self, message: Mapping[str, Any]) -> Json:
+        """What the message says about itself beside its content."""
+        ...
+
+    def usage(self, message: Mapping[str, Any]) -> Json | None:
+        """What a model reported having used, as the provider spelled it."""
+        ...
+
+
+class Message:
+    """One message as it is stored. Its content is decoded when it is first looked at.
+
+    `seq` is its place in the session's order of arrival (it counts up and may have gaps),
+    `parent_id` the message it answers, `None` for a root. `bytes` is the UTF-8 size of the whole
+    message with its media, `tokens` the estimate stamped when it was written.
+    """
+
+    __slots__ = ("_at", "_content", "_format", "_text", "bytes", "id", "parent_id", "role", "seq", "tokens")
+
+    def __init__(
+        self,
+        id: str,
+        role: str,
+        seq: int,
+        parent_id: str | None,
+        created_at_us: int,
+        bytes: int,
+        tokens: int,
+        format: Format,
+        text: str,
+    ) -> None:
+        self.id = id
+        self.role = role
+        self.seq = seq
+        self.parent_id = parent_id
+        self.bytes = bytes
+        self.tokens = tokens
+        self._at = created_at_us
+        self._format = format
+        self._text = text
+        self._content: Json | None = None
+
+    @property
+    def created_at(self) -> dt.datetime:
+        """When the message was made, as an aware UTC time; never used for order."""
+        return _EPOCH + dt.timedelta(microseconds=self._at)
+
+    @property
+    def format(self) -> str:
+        """The name of the format the message is kept in; `plait` for native messages."""
+        return self._format.name
+
+    @property
+    def content(self) -> Json:
+        """The stored message, decoded; shared between calls, so copy before changing it."""
+        if self._content is None:
+            self._content = jsontext.decode(self._text)
+        return self._content
+
+    @property
+    def parts(self) -> list[Json]:
+        """The content as native parts, each with a `type`; a foreign message's are derived."""
+        return self._format.parts(self.content)
+
+    @property
+    def metadata(self) -> Json:
+        """What the message says about itself, `{}` if nothing."""
+        return self._format.metadata(self.content)
+
+    @property
+    def usage(self) -> Json | None:
+        """What a model reported having used for this message, if the message carries it."""
+        return self._format.usage(self.content)
+
+    @property
+    def text(self) -> str:
+        """The words: all text parts, joined by newlines. Not reasoning, tools or media."""
+        texts = [part.get("text") for part in self.parts if part.get("type") == "text"]
+        return "\n".join(text for text in texts if isinstance(text, str))
+
+    def to_dict(self) -> Json:
+        """The message exactly as it was given, as a value of the caller's own."""
+        return jsontext.decode(self._text)  # type: ignore[no-any-return]
+
+    def to_json(self) -> str:
+        """The message exactly as it is stored, as JSON text."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.id, self.seq, self.parent_id, self._text) == (other.id, other.seq, other.parent_id, other._text)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.seq))
+
+    def __repr__(self) -> str:
+        return f"<Message {self.id!r} seq={self.seq} role={self.role!r}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A message whose stored form cannot be read: what is known of it, and why.
+
+    Reads put it where the message stands, so that one damaged row hides nothing else.
+    """
+
+    id: str
+    seq: int
+    role: str
+    parent_id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What a write of a message did.
+
+    `inserted` is false when the id was there already; `message` is then the stored one, and
+    `differs` says whether it is not what was given. `branched` says that the write went beside
+    the active leaf because somebody else had moved it (`on_moved="branch"`).
+    """
+
+    message: Message
+    inserted: bool
+    differs: bool = False
+    branched: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.message.id
+
+    @property
+    def seq(self) -> int:
+        return self.message.seq
+
+    @property
+    def parent_id(self) -> str | None:
+        return self.message.parent_id
+
+
+@dataclass(frozen=True, slots=True)
+class RowStat:
+    """One message of a path without its content: size in UTF-8 bytes, estimated tokens, time."""
+
+    id: str
+    seq: int
+    role: str
+    bytes: int
+    tokens: int
+    created_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Messages, UTF-8 bytes and estimated tokens: of the whole session, and of its active path."""
+
+    messages: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    path_messages: int = 0
+    path_bytes: int = 0
+    path_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The newest messages of a path that fit a budget, oldest first.
+
+    `truncated` says that older ones were left out; `total_*` are those of the whole path.
+    """
+
+    messages: list[Message | Damaged]
+    truncated: bool
+    total_messages: int
+    total_bytes: int
+    total_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session as the catalogue knows it.
+
+    `owner` is whom the application says it belongs to (set once), `parent_id` the session it was
+    forked from, `version` the number of changes it has seen.
+    """
+
+    id: str
+    name: str | None
+    owner: str | None
+    parent_id: str | None
+    pinned: bool
+    metadata: Json
+    created_at: dt.datetime
+    active_at: dt.datetime
+    version: int
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """One page of a listing, the most recently active first; `cursor` continues it, `None` ends it."""
+
+    sessions: list[SessionInfo]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Media put into the store ahead of the message that will use it.
+
+    Place it in a part where the media's inline data would stand (`url` or `data`). `upload` is
+    the claim that keeps the bytes until then; it lapses after the store's grace time.
+    """
+
+    hash: str
+    media_type: str
+    size: int
+    upload: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One committed change of a session, as subscribers are told of it.
+
+    `kind` is one of append, import, update, delete, clear, checkout, session and delete session. `message` and
+    `parent_id` come with append and import, `message` with update, `ids` with delete.
+    """
+
+    kind: str
+    session_id: str
+    message: Message | None = None
+    parent_id: str | None = None
+    inserted: bool = True
+    ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the doctor found: its kind, where, and whether it has been mended."""
+
+    kind: str
+    detail: str
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did: into which session, how many messages were new, how many were there already."""
+
+    session_id: str
+    created: bool
+    inserted: int
+    existing: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPlan:
+    """What a retention run removes (or would, on a dry run), and why each session is on the list."""
+
+    sessions: list[tuple[str, str]]
+    dry_run: bool
+
+
+def user(text: str, /, **fields: Any) -> Json:
+    """A user's message with one text part; `fields` (such as `id` or `metadata`) are added as they are.
+
+    >>> user("Where is my order?")["parts"]
+    [{'type': 'text', 'text': 'Where is my order?'}]
+    """
+    return _text_message("user", text, fields)
+
+
+def assistant(text: str, /, **fields: Any) -> Json:
+    """An assistant's message with one text part; see `user`."""
+    return _text_message("assistant", text, fields)
+
+
+def system(text: str, /, **fields: Any) -> Json:
+    """A system message with one text part; see `user`."""
+    return _text_message("system", text, fields)
+
+
+def _text_message(role: str, text: str, fields: Json) -> Json:
+    return {**fields, "role": role, "parts": [{"type": "text", "text": text}]}

@@ -1,0 +1,97 @@
+"""Opening a store by its URL or path; the one place that picks a driver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from plait._async.sessions import AsyncSessions
+from plait._sync.sessions import Sessions
+from plait.errors import UsageError
+from plait.store._async.store import AsyncPlanStore
+from plait.store._sync.store import PlanStore
+from plait.store.sqlite.connection import Durability, JournalMode, Settings
+
+if TYPE_CHECKING:
+    from plait.store.driver import Driver
+
+Counter = Callable[[Mapping[str, Any]], float]
+DURABILITIES = ("strict", "process", "relaxed")
+JOURNAL_MODES = ("wal", "delete")
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    durability: Durability = "strict",
+    read_only: bool = False,
+    busy_timeout_s: float = 30.0,
+    journal_mode: JournalMode = "wal",
+    scope: tuple[str, str] = ("", ""),
+    counter: Counter | None = None,
+    reserved_metadata_keys: Iterable[str] = (),
+) -> Sessions:
+    """Open the store in a SQLite file (or `:memory:`), to be used from threads.
+
+    `durability` says what an acknowledged write survives: `strict` a power cut, `process` a killed
+    process (a power cut may take the newest writes), `relaxed` the same without any fsync: a power
+    cut may damage the file. `busy_timeout_s` is how long a write waits for other processes before
+    `StoreBusyError`. A file system that cannot do WAL needs `journal_mode="delete"`, in which
+    readers and writers wait for one another.
+
+    Nothing is read or written until the first use. Raises `UsageError` for a URL it does not know.
+    """
+    settings = _settings(path, durability, read_only, busy_timeout_s, journal_mode)
+    return Sessions(
+        PlanStore(_driver(settings)), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys
+    )
+
+
+def open_async(
+    path: str | os.PathLike[str],
+    *,
+    durability: Durability = "strict",
+    read_only: bool = False,
+    busy_timeout_s: float = 30.0,
+    journal_mode: JournalMode = "wal",
+    scope: tuple[str, str] = ("", ""),
+    counter: Counter | None = None,
+    reserved_metadata_keys: Iterable[str] = (),
+) -> AsyncSessions:
+    """The same as `open`, to be used from asyncio."""
+    settings = _settings(path, durability, read_only, busy_timeout_s, journal_mode)
+    return AsyncSessions(
+        AsyncPlanStore(_driver(settings)), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys
+    )
+
+
+def _settings(
+    path: str | os.PathLike[str], durability: Durability, read_only: bool, busy_timeout_s: float, journal: JournalMode
+) -> Settings:
+    if durability not in DURABILITIES:
+        raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
+    if journal not in JOURNAL_MODES:
+        raise UsageError(f"journal_mode must be one of {', '.join(JOURNAL_MODES)}, not {journal!r}")
+    if not busy_timeout_s >= 0:
+        raise UsageError(f"busy_timeout_s must not be negative, not {busy_timeout_s!r}")
+    return Settings(_file(os.fspath(path)), durability, journal, read_only, busy_timeout_s)
+
+
+def _file(path: str) -> str:
+    """The file a path or a `sqlite:///` URL names."""
+    if not path or "\x00" in path:
+        raise UsageError("give the path of a database file, or ':memory:'")
+    scheme = urlsplit(path).scheme if "://" in path else ""
+    if scheme == "sqlite":
+        path = path.removeprefix("sqlite:///")
+    elif scheme:
+        raise UsageError(f"plait does not know {scheme}:// stores; give a path, sqlite:///path or ':memory:'")
+    return path
+
+
+def _driver(settings: Settings) -> Driver:
+    from plait.store.sqlite.driver import SQLiteDriver
+
+    return SQLiteDriver(settings)

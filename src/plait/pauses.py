@@ -1,0 +1,57 @@
+"""Giving way between slices of work: to the event loop in one face, to nobody in the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from typing import IO, TypeVar
+
+T = TypeVar("T")
+
+PIECE_BYTES = 1 << 20
+
+Payload = bytes | bytearray | memoryview | Iterable[bytes] | IO[bytes]
+
+
+async def pause_async() -> None:
+    """Give the event loop a turn."""
+    await asyncio.sleep(0)
+
+
+def pause() -> None:
+    """Threads give way by themselves."""
+
+
+async def aside_async(work: Callable[[], T]) -> T:
+    """Do blocking work in a thread, so that the event loop goes on."""
+    return await asyncio.to_thread(work)
+
+
+def aside(work: Callable[[], T]) -> T:
+    """Do blocking work here."""
+    return work()
+
+
+def pieces(data: Payload) -> Iterator[bytes]:
+    """The bytes of a payload in pieces of at most 1 MiB, wherever they come from."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        for start in range(0, len(data), PIECE_BYTES):
+            yield bytes(data[start : start + PIECE_BYTES])
+    elif hasattr(data, "read"):
+        while piece := data.read(PIECE_BYTES):
+            yield piece
+    else:
+        for item in data:
+            yield from pieces(item)
+
+
+async def pieces_async(data: Payload | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The same, also from an asynchronous source."""
+    if isinstance(data, AsyncIterable):
+        async for item in data:
+            for piece in pieces(item):
+                yield piece
+    else:
+        for piece in pieces(data):
+            yield piece
+            await asyncio.sleep(0)

@@ -1,0 +1,252 @@
+"""What any store must do: the port between the faces above and a database below.
+
+A store keeps trees of messages exactly and answers from one committed state per call. Slices,
+attachments and index upkeep are its own business; windows, overlays and budgets are laid on above.
+`plait.testing.StoreTests` holds an implementation to this contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from plait.model import Damaged, Json, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.store.protocol import (
+    Described,
+    Expect,
+    Graft,
+    Kind,
+    NewMessage,
+    Path,
+    Scope,
+    SessionRef,
+    Stat,
+    Suffix,
+    Updated,
+    Written,
+)
+
+
+class AsyncStore(Protocol):
+    """The primitives, each one atomic. Absence is an answer: `None`, `[]`, `inserted=False`.
+
+    `session.id` need not exist: writes of messages, state and catalogue create it, reads find
+    nothing. Errors are plait's own; nothing of the database's leaks out.
+    """
+
+    async def open(self) -> None:
+        """Make ready; called before anything else, and harmless when called again."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go; harmless when called again."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when every write acknowledged so far is on disk, at any durability."""
+        ...
+
+    async def append(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        kind: Kind = "append",
+        activate: bool = True,
+        refuse_other: bool = False,
+    ) -> list[Written]:
+        """Add a chain of messages after `parent`, all or none; an id that is there is left as it is.
+
+        In a batch the chain goes on from an existing message as if it had just been inserted.
+        The last inserted becomes the active leaf if `activate`. An unknown parent raises
+        `NotFoundError`; a parent that is itself part of the batch, likewise. An id that is there
+        with other content is said to differ; with `refuse_other` it raises `ConflictError`.
+        """
+        ...
+
+    async def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
+        """Replace the content of the message with this id; its seq, parent and time stay."""
+        ...
+
+    async def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
+        """Remove these messages, their children going to the nearest surviving ancestor.
+
+        Answers the ids that were there, in the order given, each once.
+        """
+        ...
+
+    async def clear(self, session: SessionRef) -> bool:
+        """Remove every message and begin a new incarnation, to which `session` is then bound."""
+        ...
+
+    async def checkout(self, session: SessionRef, id: str) -> bool:
+        """Make this message the active leaf; `False` if it is so already; `NotFoundError` if absent."""
+        ...
+
+    async def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+        """Copy the path to `at` (the active leaf by default) into the new session `target`.
+
+        Ids, seqs and times are kept. All or nothing: `ConflictError` if `target` exists,
+        `StaleValueError` if the source changed in the copied range meanwhile. Answers how many
+        messages were copied; an absent source or empty path copies none.
+        """
+        ...
+
+    async def stage(self, target: SessionRef) -> SessionRef:
+        """A hidden, empty session that can be written like any other and published as `target`.
+
+        `ConflictError` if `target` exists. One that is never published is swept in time.
+        """
+        ...
+
+    async def publish(self, stage: SessionRef, target: SessionRef) -> None:
+        """Make a staged session the session `target`, at once; `ConflictError` if that exists."""
+        ...
+
+    async def discard(self, stage: SessionRef) -> None:
+        """Give up a staged session; harmless when it was published or given up already."""
+        ...
+
+    async def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
+        """One message by id."""
+        ...
+
+    async def path(self, session: SessionRef, leaf: Parent) -> Path | None:
+        """The path to `leaf`, `LEAF` for the active one; `None` if there is no such session.
+
+        An absent leaf gives a path without ranges.
+        """
+        ...
+
+    async def load(
+        self,
+        session: SessionRef,
+        path: Path,
+        *,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+        newest_first: bool = False,
+        limit: int = 50,
+        budget_bytes: int = 4 << 20,
+    ) -> list[Message | Damaged]:
+        """The next rows of `path` between two seqs (both excluded), in the order asked for.
+
+        At most `limit` rows, and no further row once their sizes reach `budget_bytes`; at least
+        one if there is any. Rows come as they are now; rows deleted meanwhile are left out.
+        Raises `SessionDeletedError` if the path's incarnation is gone.
+        """
+        ...
+
+    async def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
+        """Rows of `path` after a seq without their content, root first."""
+        ...
+
+    async def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
+        """Where the longest suffix of `path` within both bounds begins, and what the whole path holds.
+
+        The newest row is always within, unless `count` is 0.
+        """
+        ...
+
+    async def leaf(self, session: SessionRef) -> Message | Damaged | None:
+        """The active leaf."""
+        ...
+
+    async def everything(
+        self, session: SessionRef, *, after_seq: int = 0, limit: int = 50, budget_bytes: int = 4 << 20
+    ) -> list[Message | Damaged]:
+        """The next messages of all branches after a seq, in seq order, bounded as `load` is."""
+        ...
+
+    async def changed_since(self, session: SessionRef, path: Path) -> bool:
+        """Whether a message of `path` was updated or deleted since the path was fixed."""
+        ...
+
+    async def newest(self, session: SessionRef) -> Message | Damaged | None:
+        """The message of highest seq, on whichever branch."""
+        ...
+
+    async def children(self, session: SessionRef, id: str | None) -> list[Message | Damaged]:
+        """The messages whose parent is `id`, in seq order; `None` for the roots."""
+        ...
+
+    async def leaves(self, session: SessionRef) -> list[Message | Damaged]:
+        """The messages without children, in seq order."""
+        ...
+
+    async def totals(self, session: SessionRef) -> Totals:
+        """Counts and sizes of the session and its active path; zeros if absent."""
+        ...
+
+    async def info(self, session: SessionRef) -> SessionInfo | None:
+        """The session as the catalogue knows it."""
+        ...
+
+    async def put_session(
+        self,
+        session: SessionRef,
+        *,
+        created_at_us: int,
+        create: Literal["new", "ensure", "never"],
+        name: str | None = None,
+        owner: str | None = None,
+        parent_id: str | None = None,
+        pinned: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Described | None:
+        """Create or change a session's catalogue entry.
+
+        `new` raises `ConflictError` if it exists, `never` answers `None` if it does not. Given
+        metadata is merged per key, a `None` value removing its key. `owner` fills a missing owner
+        and raises `ConflictError` on another one.
+        """
+        ...
+
+    async def state(self, session: SessionRef) -> Json:
+        """The session's small JSON state; `{}` if absent."""
+        ...
+
+    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+        """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
+        ...
+
+    async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
+        """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
+        ...
+
+    async def delete_session(self, session: SessionRef) -> bool:
+        """Remove the session with all it holds; `False` if there is none."""
+        ...
+
+    async def put_attachment(
+        self, scope: Scope, chunks: AsyncIterator[bytes], *, upload: str, now_us: int
+    ) -> tuple[bytes, int]:
+        """Keep a payload ahead of its message under the claim `upload`; answers its sha256 and size."""
+        ...
+
+    def read_attachment(self, session: SessionRef, id: str, n: int) -> AsyncIterator[bytes]:
+        """The bytes of the `n`-th payload of a message, in pieces of at most 1 MiB."""
+        ...
+
+
+@runtime_checkable
+class AsyncMerging(AsyncStore, Protocol):
+    """A store that can add many messages to an existing session at once."""
+
+    async def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
+        """Which of these message ids the session has."""
+        ...
+
+    async def stage_more(self, target: SessionRef, count: int) -> SessionRef:
+        """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
+        ...
+
+    async def merge(self, stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf: str | None) -> int:
+        """Add the staged messages to `target`, all at once, its roots below the messages that `grafts` say.
+
+        The active leaf moves to `leaf` if the one before is on its path. Answers how many there
+        were. `ConflictError` if one of them was added meanwhile, `NotFoundError` if a parent is gone.
+        """
+        ...

@@ -1,0 +1,323 @@
+"""The store that any driver serves: each primitive is a plan, long ones are loops of plans."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from plait.errors import UnsupportedError
+from plait.logic.ids import STAGE_PREFIX
+from plait.model import LEAF, Damaged, Finding, Json, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.pauses import aside_async
+from plait.store.driver import Driver
+from plait.store.plans import append, attachments, catalogue, change, common, merge, read, stage
+from plait.store.plans.messages import CHUNK_BYTES
+from plait.store.protocol import (
+    Described,
+    Expect,
+    Graft,
+    Kind,
+    NewMessage,
+    Path,
+    Scope,
+    SessionRef,
+    Stat,
+    Suffix,
+    Updated,
+    Written,
+)
+
+PURGE_ROWS = 1000
+STAGE_LIFE_US = 3600 * 1_000_000
+"""A stage that nobody has published for an hour was left behind by a crash."""
+
+Clock = Callable[[], int]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+async def _even(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes in pieces of one size, as they are kept; only the last may be shorter."""
+    rest = bytearray()
+    async for data in chunks:
+        rest += data
+        while len(rest) >= CHUNK_BYTES:
+            yield bytes(rest[:CHUNK_BYTES])
+            del rest[:CHUNK_BYTES]
+    if rest:
+        yield bytes(rest)
+
+
+class AsyncPlanStore:
+    """A `Store` on a driver. `clock` answers the time in microseconds since 1970 UTC."""
+
+    def __init__(self, driver: Driver, *, clock: Clock = _now_us) -> None:
+        self.driver = driver
+        self._clock = clock
+
+    def _mark(self, at_us: int | None = None) -> common.Mark:
+        return common.Mark(self._clock() if at_us is None else at_us, secrets.token_hex(8))
+
+    async def open(self) -> None:
+        await aside_async(self.driver.open)
+
+    async def close(self) -> None:
+        await aside_async(self.driver.close)
+
+    async def flush(self) -> None:
+        await aside_async(self.driver.flush)
+
+    # -- messages --------------------------------------------------------------
+
+    async def append(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        kind: Kind = "append",
+        activate: bool = True,
+        refuse_other: bool = False,
+    ) -> list[Written]:
+        if not messages:
+            return []
+        mark, weight = self._mark(), sum(message.bytes for message in messages)
+        options: dict[str, Any] = {"parent": parent, "expect": expect, "kind": kind, "activate": activate}
+        options["refuse_other"] = refuse_other
+        return await self.driver.write_async(partial(append.append, session, messages, mark, **options), weight)
+
+    async def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
+        return await self.driver.write_async(partial(change.update, session, message, self._mark()), message.bytes)
+
+    async def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
+        return await self.driver.write_async(partial(change.delete, session, ids, self._mark()))
+
+    async def clear(self, session: SessionRef) -> bool:
+        if await self.driver.write_async(partial(change.clear, session, self._mark())) is None:
+            return False
+        await self._purge()
+        return True
+
+    async def checkout(self, session: SessionRef, id: str) -> bool:
+        return await self.driver.write_async(partial(change.checkout, session, id, self._mark()))
+
+    async def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
+        return await self.driver.read_async(partial(read.get, session, id))
+
+    async def path(self, session: SessionRef, leaf: Parent) -> Path | None:
+        return await self.driver.read_async(partial(read.path, session, leaf))
+
+    async def load(
+        self,
+        session: SessionRef,
+        path: Path,
+        *,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+        newest_first: bool = False,
+        limit: int = 50,
+        budget_bytes: int = 4 << 20,
+    ) -> list[Message | Damaged]:
+        options: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "newest_first": newest_first}
+        options |= {"limit": limit, "budget_bytes": budget_bytes}
+        return await self.driver.read_async(partial(read.load, session, path, **options))
+
+    async def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
+        return await self.driver.read_async(partial(read.stats, session, path, after_seq=after_seq, limit=limit))
+
+    async def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
+        return await self.driver.read_async(partial(read.suffix, session, path, count=count, budget_bytes=budget_bytes))
+
+    async def leaf(self, session: SessionRef) -> Message | Damaged | None:
+        return await self.driver.read_async(partial(read.leaf, session))
+
+    async def newest(self, session: SessionRef) -> Message | Damaged | None:
+        return await self.driver.read_async(partial(read.newest, session))
+
+    async def children(self, session: SessionRef, id: str | None) -> list[Message | Damaged]:
+        return await self.driver.read_async(partial(read.children, session, id))
+
+    async def leaves(self, session: SessionRef) -> list[Message | Damaged]:
+        return await self.driver.read_async(partial(read.leaves, session))
+
+    async def everything(
+        self, session: SessionRef, *, after_seq: int = 0, limit: int = 50, budget_bytes: int = 4 << 20
+    ) -> list[Message | Damaged]:
+        options: dict[str, Any] = {"after_seq": after_seq, "limit": limit, "budget_bytes": budget_bytes}
+        return await self.driver.read_async(partial(read.everything, session, **options))
+
+    async def changed_since(self, session: SessionRef, path: Path) -> bool:
+        return await self.driver.read_async(partial(read.changed_since, session, path))
+
+    async def totals(self, session: SessionRef) -> Totals:
+        return await self.driver.read_async(partial(read.totals, session))
+
+    # -- sessions --------------------------------------------------------------
+
+    async def info(self, session: SessionRef) -> SessionInfo | None:
+        return await self.driver.read_async(partial(catalogue.info, session))
+
+    async def put_session(
+        self,
+        session: SessionRef,
+        *,
+        created_at_us: int,
+        create: Literal["new", "ensure", "never"],
+        name: str | None = None,
+        owner: str | None = None,
+        parent_id: str | None = None,
+        pinned: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Described | None:
+        options: dict[str, Any] = {"create": create, "name": name, "owner": owner, "parent_id": parent_id}
+        options |= {"pinned": pinned, "metadata": metadata}
+        return await self.driver.write_async(
+            partial(catalogue.put_session, session, self._mark(created_at_us), **options)
+        )
+
+    async def state(self, session: SessionRef) -> Json:
+        return await self.driver.read_async(partial(catalogue.state, session))
+
+    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+        return await self.driver.write_async(partial(catalogue.update_state, session, patch, self._mark(created_at_us)))
+
+    async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
+        return await self.driver.read_async(partial(catalogue.sessions, scope, cursor, limit))
+
+    async def delete_session(self, session: SessionRef) -> bool:
+        if await self.driver.write_async(partial(catalogue.delete_session, session, self._mark())) is None:
+            return False
+        await self._purge()
+        return True
+
+    # -- staged work -----------------------------------------------------------
+
+    async def stage(self, target: SessionRef) -> SessionRef:
+        await self._sweep_stages(self._clock())
+        hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
+        await self.driver.write_async(partial(stage.begin, hidden, target, self._mark()))
+        return hidden
+
+    async def publish(self, stage_: SessionRef, target: SessionRef) -> None:
+        await self.driver.write_async(partial(stage.publish, stage_, target, self._mark()))
+
+    async def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
+        """Which of these message ids the session has."""
+        return await self.driver.read_async(partial(merge.existing, session, ids))
+
+    async def stage_more(self, target: SessionRef, count: int) -> SessionRef:
+        """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
+        hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
+        await self.driver.write_async(partial(merge.begin, hidden, target, count, self._mark()))
+        return hidden
+
+    async def merge(self, stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf: str | None) -> int:
+        """Add the staged messages to `target`, all at once; answers how many.
+
+        The active leaf moves to `leaf` if the one before is on its path.
+        """
+        return await self.driver.write_async(partial(merge.publish, stage, target, grafts, leaf, self._mark()))
+
+    async def discard(self, stage_: SessionRef) -> None:
+        old = await self.driver.write_async(partial(stage.discard, stage_))
+        if old is not None:
+            await self._purge()
+
+    async def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+        path = await self.path(session, LEAF if at is None else at)
+        hidden = await self.stage(target)
+        try:
+            copied = await self._copy(session, path, hidden) if path is not None else 0
+            await self.driver.write_async(
+                partial(stage.publish_copy, session, path, hidden, target, self._mark(created_at_us))
+            )
+        except BaseException:
+            await self.discard(hidden)
+            raise
+        return copied
+
+    async def _copy(self, session: SessionRef, path: Path, hidden: SessionRef) -> int:
+        """Copy a path into a hidden session, a bounded transaction at a time."""
+        if not path.ranges:
+            return 0
+        strand = await self.driver.write_async(partial(stage.copy_begin, hidden))
+        last = count = 0
+        while True:
+            step = partial(stage.copy_step, session, path, hidden, strand, last)
+            last, copied = await self.driver.write_async(step, stage.BATCH_BYTES)
+            if not copied:
+                return count
+            count += copied
+
+    async def _purge(self) -> bool:
+        """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""
+        lives = await self.driver.read_async(stage.purges)
+        for incarnation in lives:
+            while await self.driver.write_async(partial(change.purge_step, incarnation, PURGE_ROWS)):
+                pass
+        return bool(lives)
+
+    async def sweep(self) -> int:
+        """Finish what crashes left behind: purges, stages nobody published, payloads nobody claimed."""
+        now_us = self._clock()
+        done = int(await self._purge())
+        done += await self._sweep_stages(now_us)
+        return done + await self.driver.write_async(partial(attachments.sweep, now_us))
+
+    async def _sweep_stages(self, now_us: int) -> int:
+        found = await self.driver.read_async(partial(stage.abandoned, STAGE_PREFIX, now_us - STAGE_LIFE_US))
+        for tenant, owner, id in found:
+            await self.discard(SessionRef(Scope(tenant, owner), id))
+        return len(found)
+
+    # -- attachments -----------------------------------------------------------
+
+    async def put_attachment(
+        self, scope: Scope, chunks: AsyncIterator[bytes], *, upload: str, now_us: int
+    ) -> tuple[bytes, int]:
+        await self.driver.write_async(partial(attachments.sweep, now_us))
+        number = await self.driver.write_async(partial(attachments.begin, scope, upload, now_us))
+        digest, size, n = hashlib.sha256(), 0, 0
+        async for data in _even(chunks):
+            digest.update(data)
+            size += len(data)
+            await self.driver.write_async(partial(attachments.write, number, n, data, upload, self._clock()), len(data))
+            n += 1
+        hash = digest.digest()
+        await self.driver.write_async(partial(attachments.finish, scope, number, hash, size, upload, self._clock()))
+        return hash, size
+
+    async def read_attachment(self, session: SessionRef, id: str, n: int) -> AsyncIterator[bytes]:
+        number, count = await self.driver.read_async(partial(attachments.locate, session, id, n))
+        for piece in range(count):
+            yield await self.driver.read_async(partial(attachments.piece, session, id, number, piece))
+
+    # -- upkeep ----------------------------------------------------------------
+
+    async def backup(self, path: str) -> None:
+        """See `AsyncSessions.backup`."""
+        await aside_async(partial(self._ability("backup"), path))
+
+    async def doctor(self, fix: bool) -> list[Finding]:
+        """See `AsyncSessions.doctor`."""
+        swept = await self.sweep() if fix else 0
+        found: list[Finding] = await aside_async(partial(self._ability("doctor"), fix))
+        return found + ([Finding("left over", f"{swept} unfinished operations", fixed=True)] if swept else [])
+
+    async def vacuum(self, purge: bool) -> None:
+        """See `AsyncSessions.vacuum`."""
+        await self.sweep()
+        await aside_async(partial(self._ability("vacuum"), purge))
+
+    def _ability(self, name: str) -> Callable[..., Any]:
+        ability: Callable[..., Any] | None = getattr(self.driver, name, None)
+        if ability is None:
+            raise UnsupportedError(f"this store's driver has no {name}")
+        return ability

@@ -1,0 +1,323 @@
+"""Generated from src/plait/store/_async/store.py by tools/unasync.py: edit that file. The store that any driver serves: each primitive is a plan, long ones are loops of plans."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterator, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from plait.errors import UnsupportedError
+from plait.logic.ids import STAGE_PREFIX
+from plait.model import LEAF, Damaged, Finding, Json, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.pauses import aside
+from plait.store.driver import Driver
+from plait.store.plans import append, attachments, catalogue, change, common, merge, read, stage
+from plait.store.plans.messages import CHUNK_BYTES
+from plait.store.protocol import (
+    Described,
+    Expect,
+    Graft,
+    Kind,
+    NewMessage,
+    Path,
+    Scope,
+    SessionRef,
+    Stat,
+    Suffix,
+    Updated,
+    Written,
+)
+
+PURGE_ROWS = 1000
+STAGE_LIFE_US = 3600 * 1_000_000
+"""A stage that nobody has published for an hour was left behind by a crash."""
+
+Clock = Callable[[], int]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _even(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of one size, as they are kept; only the last may be shorter."""
+    rest = bytearray()
+    for data in chunks:
+        rest += data
+        while len(rest) >= CHUNK_BYTES:
+            yield bytes(rest[:CHUNK_BYTES])
+            del rest[:CHUNK_BYTES]
+    if rest:
+        yield bytes(rest)
+
+
+class PlanStore:
+    """A `Store` on a driver. `clock` answers the time in microseconds since 1970 UTC."""
+
+    def __init__(self, driver: Driver, *, clock: Clock = _now_us) -> None:
+        self.driver = driver
+        self._clock = clock
+
+    def _mark(self, at_us: int | None = None) -> common.Mark:
+        return common.Mark(self._clock() if at_us is None else at_us, secrets.token_hex(8))
+
+    def open(self) -> None:
+        aside(self.driver.open)
+
+    def close(self) -> None:
+        aside(self.driver.close)
+
+    def flush(self) -> None:
+        aside(self.driver.flush)
+
+    # -- messages --------------------------------------------------------------
+
+    def append(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        kind: Kind = "append",
+        activate: bool = True,
+        refuse_other: bool = False,
+    ) -> list[Written]:
+        if not messages:
+            return []
+        mark, weight = self._mark(), sum(message.bytes for message in messages)
+        options: dict[str, Any] = {"parent": parent, "expect": expect, "kind": kind, "activate": activate}
+        options["refuse_other"] = refuse_other
+        return self.driver.write(partial(append.append, session, messages, mark, **options), weight)
+
+    def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
+        return self.driver.write(partial(change.update, session, message, self._mark()), message.bytes)
+
+    def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
+        return self.driver.write(partial(change.delete, session, ids, self._mark()))
+
+    def clear(self, session: SessionRef) -> bool:
+        if self.driver.write(partial(change.clear, session, self._mark())) is None:
+            return False
+        self._purge()
+        return True
+
+    def checkout(self, session: SessionRef, id: str) -> bool:
+        return self.driver.write(partial(change.checkout, session, id, self._mark()))
+
+    def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
+        return self.driver.read(partial(read.get, session, id))
+
+    def path(self, session: SessionRef, leaf: Parent) -> Path | None:
+        return self.driver.read(partial(read.path, session, leaf))
+
+    def load(
+        self,
+        session: SessionRef,
+        path: Path,
+        *,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+        newest_first: bool = False,
+        limit: int = 50,
+        budget_bytes: int = 4 << 20,
+    ) -> list[Message | Damaged]:
+        options: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "newest_first": newest_first}
+        options |= {"limit": limit, "budget_bytes": budget_bytes}
+        return self.driver.read(partial(read.load, session, path, **options))
+
+    def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
+        return self.driver.read(partial(read.stats, session, path, after_seq=after_seq, limit=limit))
+
+    def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
+        return self.driver.read(partial(read.suffix, session, path, count=count, budget_bytes=budget_bytes))
+
+    def leaf(self, session: SessionRef) -> Message | Damaged | None:
+        return self.driver.read(partial(read.leaf, session))
+
+    def newest(self, session: SessionRef) -> Message | Damaged | None:
+        return self.driver.read(partial(read.newest, session))
+
+    def children(self, session: SessionRef, id: str | None) -> list[Message | Damaged]:
+        return self.driver.read(partial(read.children, session, id))
+
+    def leaves(self, session: SessionRef) -> list[Message | Damaged]:
+        return self.driver.read(partial(read.leaves, session))
+
+    def everything(
+        self, session: SessionRef, *, after_seq: int = 0, limit: int = 50, budget_bytes: int = 4 << 20
+    ) -> list[Message | Damaged]:
+        options: dict[str, Any] = {"after_seq": after_seq, "limit": limit, "budget_bytes": budget_bytes}
+        return self.driver.read(partial(read.everything, session, **options))
+
+    def changed_since(self, session: SessionRef, path: Path) -> bool:
+        return self.driver.read(partial(read.changed_since, session, path))
+
+    def totals(self, session: SessionRef) -> Totals:
+        return self.driver.read(partial(read.totals, session))
+
+    # -- sessions --------------------------------------------------------------
+
+    def info(self, session: SessionRef) -> SessionInfo | None:
+        return self.driver.read(partial(catalogue.info, session))
+
+    def put_session(
+        self,
+        session: SessionRef,
+        *,
+        created_at_us: int,
+        create: Literal["new", "ensure", "never"],
+        name: str | None = None,
+        owner: str | None = None,
+        parent_id: str | None = None,
+        pinned: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Described | None:
+        options: dict[str, Any] = {"create": create, "name": name, "owner": owner, "parent_id": parent_id}
+        options |= {"pinned": pinned, "metadata": metadata}
+        return self.driver.write(
+            partial(catalogue.put_session, session, self._mark(created_at_us), **options)
+        )
+
+    def state(self, session: SessionRef) -> Json:
+        return self.driver.read(partial(catalogue.state, session))
+
+    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+        return self.driver.write(partial(catalogue.update_state, session, patch, self._mark(created_at_us)))
+
+    def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
+        return self.driver.read(partial(catalogue.sessions, scope, cursor, limit))
+
+    def delete_session(self, session: SessionRef) -> bool:
+        if self.driver.write(partial(catalogue.delete_session, session, self._mark())) is None:
+            return False
+        self._purge()
+        return True
+
+    # -- staged work -----------------------------------------------------------
+
+    def stage(self, target: SessionRef) -> SessionRef:
+        self._sweep_stages(self._clock())
+        hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
+        self.driver.write(partial(stage.begin, hidden, target, self._mark()))
+        return hidden
+
+    def publish(self, stage_: SessionRef, target: SessionRef) -> None:
+        self.driver.write(partial(stage.publish, stage_, target, self._mark()))
+
+    def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
+        """Which of these message ids the session has."""
+        return self.driver.read(partial(merge.existing, session, ids))
+
+    def stage_more(self, target: SessionRef, count: int) -> SessionRef:
+        """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
+        hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
+        self.driver.write(partial(merge.begin, hidden, target, count, self._mark()))
+        return hidden
+
+    def merge(self, stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf: str | None) -> int:
+        """Add the staged messages to `target`, all at once; answers how many.
+
+        The active leaf moves to `leaf` if the one before is on its path.
+        """
+        return self.driver.write(partial(merge.publish, stage, target, grafts, leaf, self._mark()))
+
+    def discard(self, stage_: SessionRef) -> None:
+        old = self.driver.write(partial(stage.discard, stage_))
+        if old is not None:
+            self._purge()
+
+    def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+        path = self.path(session, LEAF if at is None else at)
+        hidden = self.stage(target)
+        try:
+            copied = self._copy(session, path, hidden) if path is not None else 0
+            self.driver.write(
+                partial(stage.publish_copy, session, path, hidden, target, self._mark(created_at_us))
+            )
+        except BaseException:
+            self.discard(hidden)
+            raise
+        return copied
+
+    def _copy(self, session: SessionRef, path: Path, hidden: SessionRef) -> int:
+        """Copy a path into a hidden session, a bounded transaction at a time."""
+        if not path.ranges:
+            return 0
+        strand = self.driver.write(partial(stage.copy_begin, hidden))
+        last = count = 0
+        while True:
+            step = partial(stage.copy_step, session, path, hidden, strand, last)
+            last, copied = self.driver.write(step, stage.BATCH_BYTES)
+            if not copied:
+                return count
+            count += copied
+
+    def _purge(self) -> bool:
+        """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""
+        lives = self.driver.read(stage.purges)
+        for incarnation in lives:
+            while self.driver.write(partial(change.purge_step, incarnation, PURGE_ROWS)):
+                pass
+        return bool(lives)
+
+    def sweep(self) -> int:
+        """Finish what crashes left behind: purges, stages nobody published, payloads nobody claimed."""
+        now_us = self._clock()
+        done = int(self._purge())
+        done += self._sweep_stages(now_us)
+        return done + self.driver.write(partial(attachments.sweep, now_us))
+
+    def _sweep_stages(self, now_us: int) -> int:
+        found = self.driver.read(partial(stage.abandoned, STAGE_PREFIX, now_us - STAGE_LIFE_US))
+        for tenant, owner, id in found:
+            self.discard(SessionRef(Scope(tenant, owner), id))
+        return len(found)
+
+    # -- attachments -----------------------------------------------------------
+
+    def put_attachment(
+        self, scope: Scope, chunks: Iterator[bytes], *, upload: str, now_us: int
+    ) -> tuple[bytes, int]:
+        self.driver.write(partial(attachments.sweep, now_us))
+        number = self.driver.write(partial(attachments.begin, scope, upload, now_us))
+        digest, size, n = hashlib.sha256(), 0, 0
+        for data in _even(chunks):
+            digest.update(data)
+            size += len(data)
+            self.driver.write(partial(attachments.write, number, n, data, upload, self._clock()), len(data))
+            n += 1
+        hash = digest.digest()
+        self.driver.write(partial(attachments.finish, scope, number, hash, size, upload, self._clock()))
+        return hash, size
+
+    def read_attachment(self, session: SessionRef, id: str, n: int) -> Iterator[bytes]:
+        number, count = self.driver.read(partial(attachments.locate, session, id, n))
+        for piece in range(count):
+            yield self.driver.read(partial(attachments.piece, session, id, number, piece))
+
+    # -- upkeep ----------------------------------------------------------------
+
+    def backup(self, path: str) -> None:
+        """See `Sessions.backup`."""
+        aside(partial(self._ability("backup"), path))
+
+    def doctor(self, fix: bool) -> list[Finding]:
+        """See `Sessions.doctor`."""
+        swept = self.sweep() if fix else 0
+        found: list[Finding] = aside(partial(self._ability("doctor"), fix))
+        return found + ([Finding("left over", f"{swept} unfinished operations", fixed=True)] if swept else [])
+
+    def vacuum(self, purge: bool) -> None:
+        """See `Sessions.vacuum`."""
+        self.sweep()
+        aside(partial(self._ability("vacuum"), purge))
+
+    def _ability(self, name: str) -> Callable[..., Any]:
+        ability: Callable[..., Any] | None = getattr(self.driver, name, None)
+        if ability is None:
+            raise UnsupportedError(f"this store's driver has no {name}")
+        return ability

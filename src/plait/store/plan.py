@@ -1,0 +1,144 @@
+"""What a plan is: one operation as a generator that yields steps, is sent answers, returns a result.
+
+A plan holds no state outside itself, so a driver may restart it from its first step. Steps name
+queries of the driver's `queries.sql`; no plan builds SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from plait.store.protocol import SessionRef
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Ask(NamedTuple):
+    """Run a query that reads; the answer is its rows.
+
+    With `budget_bytes` rows are taken until column `size_at` adds up to that, at least one.
+    `heavy` says that it may take long: a driver does not run it on an event loop.
+    """
+
+    query: str
+    args: tuple[Any, ...] = ()
+    budget_bytes: int | None = None
+    size_at: int = 0
+    heavy: bool = False
+
+
+class Do(NamedTuple):
+    """Run a statement that writes; the answer is its returned rows, if any."""
+
+    query: str
+    args: tuple[Any, ...] = ()
+
+
+class Put(NamedTuple):
+    """Insert rows whose answer nobody needs: a driver may hold them back and send many at once.
+
+    What is held back is sent before the next `Ask` or `Do`. A row that breaks a unique key fails
+    the plan, or the batch, which is then run again plan by plan.
+    """
+
+    query: str
+    rows: Sequence[Row]
+
+
+class Claim(NamedTuple):
+    """Ask which key a message id has; the answer is the key, or `None` if the id is free.
+
+    In a batch a driver may answer `None` unasked: were the id taken, the unique key would refuse
+    the batch, and the plan would be run again with the question asked.
+    """
+
+    incarnation: int
+    id: str
+
+
+class Take(NamedTuple):
+    """Take the session's row: the answer is its `Head`, or `None` if the session never was.
+
+    In a write plan that is the session's lock; the driver saves the head if it was `changed`.
+    """
+
+    ref: SessionRef
+
+
+class Forget(NamedTuple):
+    """Take the session's row anew the next time: the plan has written it by itself."""
+
+    ref: SessionRef
+
+
+class Bind(NamedTuple):
+    """Bind the plan's ref to this incarnation, once the plan has committed."""
+
+    ref: SessionRef
+    incarnation: int
+
+
+Step: TypeAlias = Ask | Do | Put | Claim | Take | Forget | Bind
+Plan: TypeAlias = Generator[Step, Any, T]
+PlanFactory: TypeAlias = Callable[[], Plan[T]]
+
+
+@dataclass(slots=True)
+class Head:
+    """The session row, as one write transaction sees and changes it.
+
+    `leaf` is the key of the active leaf's place, 0 for none; the message there may have been
+    deleted since, then the leaf is the nearest surviving one up its path. `path_*` are `None`
+    when they are to be counted the next time somebody asks. `leaf_id` and `tip` are found when
+    first needed: the surviving leaf's id, and whether its strand can simply be gone on with.
+    """
+
+    session: int
+    incarnation: int
+    live: int
+    next_seq: int
+    leaf: int
+    version: int
+    epoch: int
+    messages: int
+    bytes: int
+    tokens: int
+    path_messages: int | None
+    path_bytes: int | None
+    path_tokens: int | None
+    created_at_us: int
+    active_at_us: int
+    changed: bool = False
+    located: bool = False
+    leaf_id: str | None = None
+    tip: bool = False
+
+    @classmethod
+    def of(cls, row: Row) -> Head:
+        return cls(*row)
+
+    def moved(self) -> None:
+        """Forget what was found out about the leaf."""
+        self.changed = True
+        self.located = False
+        self.leaf_id = None
+        self.tip = False
+
+    def add(self, messages: int, size: int, tokens: int, *, on_path: bool) -> None:
+        """Count rows that came (or, negative, went)."""
+        self.changed = True
+        self.messages += messages
+        self.bytes += size
+        self.tokens += tokens
+        if on_path and self.path_messages is not None:
+            self.path_messages += messages
+            self.path_bytes = (self.path_bytes or 0) + size
+            self.path_tokens = (self.path_tokens or 0) + tokens
+
+    def set_path(self, totals: tuple[int, int, int] | None) -> None:
+        """Set what the active path holds, or that it is to be counted when asked."""
+        self.changed = True
+        self.path_messages, self.path_bytes, self.path_tokens = totals or (None, None, None)

@@ -1,0 +1,1 @@
+"""Every operation of the store, written once for all drivers, as plans."""

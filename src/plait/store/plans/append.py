@@ -1,0 +1,190 @@
+"""Appending: after the leaf, as a root, as a branch, under a precondition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plait import formats
+from plait.errors import ConflictError, CorruptError, LeafMovedError, NotFoundError
+from plait.logic import media
+from plait.logic.prepare import differs
+from plait.logic.strands import SEQ_MASK, seq_of, strand_of
+from plait.model import Damaged, Leaf, Message, Parent
+from plait.store.plan import Ask, Head, Plan, Put
+from plait.store.plans import common, messages
+from plait.store.plans.common import Mark
+from plait.store.protocol import Expect, Kind, NewMessage, Range, SessionRef, Written
+
+NEAR_SEQS = 1000
+"""How far behind the leaf a branch may begin for its path to be counted at once, and not when asked."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the next message goes: after which row (key 0: nothing), and in its strand if that is a tip."""
+
+    key: int
+    id: str | None
+    tip: bool
+
+
+@dataclass(slots=True)
+class Appending:
+    """What stays the same while the messages of one append go in."""
+
+    ref: SessionRef
+    head: Head
+    kind: Kind
+    activate: bool
+    branched: bool = False
+
+
+def append(
+    ref: SessionRef,
+    new: Sequence[NewMessage],
+    mark: Mark,
+    *,
+    parent: Parent,
+    expect: Expect | None,
+    kind: Kind,
+    activate: bool,
+    refuse_other: bool,
+) -> Plan[list[Written]]:
+    """Add a chain of messages, once per id, each becoming the active leaf."""
+    head = yield from common.take_or_create(ref, mark)
+    to = Appending(ref, head, kind, activate)
+    if expect is not None and (yield from _moved(head, expect, new)):
+        parent, to.activate, to.branched = expect.leaf_id, False, True
+    place = yield from _place(head, parent)
+    written: list[Written] = []
+    for message in new:
+        found = yield from common.claim(head, message.id, made=message.made_id)
+        if found is None:
+            written.append((yield from _insert(to, place, message)))
+        else:
+            written.append((yield from _existing(place, found, message, refuse_other=refuse_other)))
+    if any(item.inserted for item in written):
+        yield from common.touch(ref, head, mark)
+    return written
+
+
+def _moved(head: Head, expect: Expect, new: Sequence[NewMessage]) -> Plan[bool]:
+    """Whether the leaf moved and the messages are to become a branch; raises if they are not to."""
+    yield from common.locate(head)
+    leaf_ok = not expect.check_leaf or expect.leaf_id == head.leaf_id
+    if leaf_ok and expect.version in (None, head.version):
+        return False
+    if (yield from _all_there(head, new)):
+        return False  # a repeat of a write that landed: it moved the leaf itself
+    if expect.branch and expect.check_leaf:
+        return True
+    raise LeafMovedError(
+        f"the session has moved on: its leaf is {head.leaf_id!r} at version {head.version}; "
+        "read it again, or pass on_moved='branch'",
+        leaf_id=head.leaf_id,
+        version=head.version,
+    )
+
+
+def _all_there(head: Head, new: Sequence[NewMessage]) -> Plan[bool]:
+    for message in new:
+        if (yield from common.claim(head, message.id, made=message.made_id)) is None:
+            return False
+    return True
+
+
+def _place(head: Head, parent: Parent) -> Plan[Place]:
+    if isinstance(parent, Leaf):
+        yield from common.locate(head)
+        return Place(head.leaf, head.leaf_id, head.tip)
+    if parent is None:
+        return Place(0, None, False)
+    key = yield from common.find(head, parent)
+    if not key:
+        raise NotFoundError(f"there is no message {parent!r} in this session to append to; pass parent=None for a root")
+    return Place(key, parent, (yield from common.is_tip(key)))
+
+
+def _existing(place: Place, key: int, new: NewMessage, *, refuse_other: bool) -> Plan[Written]:
+    """The stored form of a message that is there already; the chain goes on after it."""
+    rows = yield Ask("message_by_key", (key,))
+    if not rows:
+        raise CorruptError(f"the index names a message (key {key}) that is not there; run `plait doctor`")
+    message = yield from messages.with_parent(rows[0])
+    if isinstance(message, Damaged):
+        raise CorruptError(f"message {message.id!r} is stored already, but {message.reason}; update it to repair it")
+    other = not (yield from messages.same(rows[0], new)) and differs(message, new)
+    if other and refuse_other:
+        raise ConflictError(f"message {new.id!r} is stored already, with other content", message_id=new.id)
+    place.key, place.id, place.tip = key, message.id, (yield from common.is_tip(key))
+    return Written(message, inserted=False, differs=other)
+
+
+def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
+    head = to.head
+    if to.activate and place.key != head.leaf:
+        head.set_path((yield from path_totals(head, place.key)))
+    parent_id = place.id
+    place.key, place.id, place.tip = (yield from _new_key(head, place)), message.id, True
+    head.version += 1
+    yield Put("add_message_id", [(head.incarnation, message.id, place.key)])
+    yield from messages.insert(to.ref, place.key, head.version, message, imported=to.kind == "import")
+    head.add(1, message.bytes, message.tokens, on_path=to.activate)
+    if to.activate:
+        head.leaf, head.leaf_id, head.tip, head.located = place.key, message.id, True, True
+    else:
+        head.located = False  # the active leaf's strand may just have got a row after it
+    return Written((yield from _stored(place.key, message, parent_id)), inserted=True, branched=to.branched)
+
+
+def _new_key(head: Head, place: Place) -> Plan[int]:
+    strand = strand_of(place.key)
+    if not place.tip:
+        strand = yield from common.next_strand()
+        yield Put("add_strand", [(strand, head.incarnation, strand_of(place.key), seq_of(place.key))])
+    return common.next_key(head, strand)
+
+
+def _stored(key: int, message: NewMessage, parent_id: str | None) -> Plan[Message]:
+    text = media.whole_text(message) if message.media else message.body
+    if text is None:
+        text = (yield from messages.with_media(key, message.body)) or message.body
+    reader = formats.stored(message.format)
+    return Message(
+        message.id,
+        message.role,
+        key & SEQ_MASK,
+        parent_id,
+        message.created_at_us,
+        message.bytes,
+        message.tokens,
+        reader,
+        text,
+    )
+
+
+def path_totals(head: Head, key: int) -> Plan[tuple[int, int, int] | None]:
+    """What the path to `key` holds, if that can be told without reading far from the active leaf."""
+    if not key:
+        return 0, 0, 0
+    if head.path_messages is None or not head.leaf:
+        return None
+    beyond = yield from _beyond(head.leaf, key)
+    if beyond is None:
+        return None
+    messages_, size, tokens = yield from common.range_totals(beyond)
+    return head.path_messages - messages_, (head.path_bytes or 0) - size, (head.path_tokens or 0) - tokens
+
+
+def _beyond(leaf: int, key: int) -> Plan[list[Range] | None]:
+    """The ranges of the path to `leaf` that come after `key`, if `key` is on it and near its end."""
+    ranges: list[Range] = []
+    for item in (yield from common.chain(strand_of(leaf), seq_of(leaf), down_to=seq_of(leaf) - NEAR_SEQS)):
+        if seq_of(leaf) - item.hi > NEAR_SEQS:
+            return None
+        if item.strand == strand_of(key):
+            near = item.lo <= seq_of(key) <= item.hi and seq_of(leaf) - seq_of(key) <= NEAR_SEQS
+            return [*ranges, Range(item.strand, seq_of(key) + 1, item.hi)] if near else None
+        ranges.append(item)
+    return None

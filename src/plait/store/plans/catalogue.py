@@ -1,0 +1,174 @@
+"""The catalogue: sessions made, named, listed, changed, deleted; and their small state."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from plait import jsontext
+from plait.errors import ConflictError
+from plait.logic.cursors import ListCursor
+from plait.model import Json, SessionInfo, SessionPage
+from plait.store.plan import Ask, Do, Head, Plan, Put, Row
+from plait.store.plans import common, read
+from plait.store.plans.common import Mark
+from plait.store.protocol import Described, Scope, SessionRef
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_NO_INFO = (None, None, None, 0, "{}", "{}")
+
+
+def info(ref: SessionRef) -> Plan[SessionInfo | None]:
+    """The session as the catalogue knows it."""
+    head = yield from common.take(ref)
+    return None if head is None else (yield from _info(ref.id, head))
+
+
+def _info(id: str, head: Head) -> Plan[SessionInfo]:
+    name, owner, parent, pinned, metadata, _ = yield from _info_row(head)
+    return SessionInfo(
+        id=id,
+        name=name,
+        owner=owner,
+        parent_id=parent,
+        pinned=bool(pinned),
+        metadata=jsontext.decode(metadata),
+        created_at=_time(head.created_at_us),
+        active_at=_time(head.active_at_us),
+        version=head.version,
+        totals=(yield from read.totals_of(head)),
+    )
+
+
+def _time(at_us: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(microseconds=at_us)
+
+
+def _info_row(head: Head) -> Plan[Row]:
+    rows = yield Ask("find_info", (head.session,))
+    return rows[0] if rows else _NO_INFO
+
+
+def put_session(
+    ref: SessionRef,
+    mark: Mark,
+    *,
+    create: Literal["new", "ensure", "never"],
+    name: str | None,
+    owner: str | None,
+    parent_id: str | None,
+    pinned: bool | None,
+    metadata: Mapping[str, Any] | None,
+) -> Plan[Described | None]:
+    """Create a session or change its catalogue entry."""
+    head = yield from common.take(ref)
+    if head is not None and create == "new":
+        raise ConflictError(f"session {ref.id!r} exists already; use get_or_create, or another id", session_id=ref.id)
+    if head is None and create == "never":
+        return None
+    created = head is None
+    if head is None:
+        head = yield from common.create(ref, mark)
+    old = yield from _info_row(head)
+    new = _changed(ref, old, name, owner, parent_id, pinned, metadata)
+    if new != old:
+        yield from _write_info(head, new)
+    if created or new != old:
+        yield from common.record(head, "session", mark, {"created": created})
+    return Described((yield from _info(ref.id, head)), created or new != old)
+
+
+def _changed(
+    ref: SessionRef,
+    old: Row,
+    name: str | None,
+    owner: str | None,
+    parent_id: str | None,
+    pinned: bool | None,
+    metadata: Mapping[str, Any] | None,
+) -> Row:
+    if owner is not None and old[1] not in (None, owner):
+        raise ConflictError(f"session {ref.id!r} belongs to another owner", session_id=ref.id)
+    return (
+        old[0] if name is None else name,
+        old[1] if owner is None else owner,
+        old[2] if parent_id is None else parent_id,
+        old[3] if pinned is None else int(pinned),
+        _merged(old[4], metadata),
+        old[5],
+    )
+
+
+def _merged(text: str, patch: Mapping[str, Any] | None) -> str:
+    """A JSON object's text with `patch` merged per key; a `None` value removes its key."""
+    if not patch:
+        return text
+    merged = {**jsontext.decode(text), **patch}
+    return jsontext.encode({key: value for key, value in merged.items() if value is not None})
+
+
+def _write_info(head: Head, row: Row) -> Plan[None]:
+    yield Do("drop_info", (head.session,))
+    yield Put("add_info", [(head.session, *row)])
+
+
+def state(ref: SessionRef) -> Plan[Json]:
+    """The session's small state."""
+    head = yield from common.take(ref)
+    return {} if head is None else jsontext.decode((yield from _info_row(head))[5])
+
+
+def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[Json]:
+    """Merge into the session's state, creating the session if it is absent."""
+    head = yield from common.take_or_create(ref, mark)
+    old = yield from _info_row(head)
+    text = _merged(old[5], patch)
+    if text != old[5]:
+        yield from _write_info(head, (*old[:5], text))
+        yield from common.record(head, "session", mark, {"state": list(patch)})
+    return jsontext.decode(text)  # type: ignore[no-any-return]
+
+
+def sessions(scope: Scope, cursor: str | None, limit: int) -> Plan[SessionPage]:
+    """One page of a scope's sessions, most recently active first, whole buckets at a time."""
+    after = ListCursor.parse(cursor, scope) if cursor is not None else None
+    found: list[tuple[str, Head]] = []
+    bucket = after.at_us // common.BUCKET_US if after else 1 << 60
+    while len(found) <= limit:
+        rows = yield Ask("next_bucket", (scope.tenant, scope.owner, bucket))
+        if not rows or rows[0][0] is None:
+            break
+        bucket = rows[0][0] - 1
+        found += yield from _bucket(scope, rows[0][0], after)
+    page: list[SessionInfo] = []
+    for id, head in found[:limit]:
+        page.append((yield from _info(id, head)))
+    last = found[limit - 1][1] if len(found) > limit else None
+    return SessionPage(page, ListCursor(last.active_at_us, last.session).text(scope) if last else None)
+
+
+def _bucket(scope: Scope, bucket: int, after: ListCursor | None) -> Plan[list[tuple[str, Head]]]:
+    """The live sessions of a bucket that come after the cursor, newest first."""
+    rows = yield Ask("sessions_in_bucket", (scope.tenant, scope.owner, bucket))
+    heads = sorted(((row[-1], Head.of(row[:-1])) for row in rows), key=lambda item: _newest(item[1]))
+    return [item for item in heads if after is None or _newest(item[1]) > (-after.at_us, -after.session)]
+
+
+def _newest(head: Head) -> tuple[int, int]:
+    return -head.active_at_us, -head.session
+
+
+def delete_session(ref: SessionRef, mark: Mark) -> Plan[int | None]:
+    """Hide a session with all it holds; answers its last life, to be purged."""
+    head = yield from common.take(ref)
+    if head is None:
+        return None
+    yield Do("drop_activity", (ref.scope.tenant, ref.scope.owner, head.active_at_us // common.BUCKET_US, head.session))
+    yield Do("drop_info", (head.session,))
+    yield Put("add_purge", [(head.incarnation,)])
+    yield from common.record(head, "delete session", mark, {})
+    head.live = head.leaf = head.messages = head.bytes = head.tokens = 0
+    head.set_path((0, 0, 0))
+    head.moved()
+    return head.incarnation

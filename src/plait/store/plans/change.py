@@ -1,0 +1,152 @@
+"""Changing what is there: update, delete with splice, clear, checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plait import jsontext
+from plait.errors import NotFoundError
+from plait.logic import slices
+from plait.logic.ids import can_be_stored
+from plait.logic.strands import seq_of, strand_of
+from plait.model import Damaged
+from plait.store.plan import Ask, Bind, Do, Head, Plan, Put
+from plait.store.plans import append, common, messages
+from plait.store.plans.common import Mark
+from plait.store.protocol import NewMessage, SessionRef, Updated
+
+
+def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]:
+    """Replace a message's content; nothing is written if it is that already."""
+    head = yield from common.take(ref)
+    key = (yield from common.find(head, new.id)) if head else 0
+    if head is None or not key:
+        return None
+    (row,) = yield Ask("message_by_key", (key,))
+    old = yield from messages.with_parent(row)
+    if not isinstance(old, Damaged) and (yield from messages.same(row, new)):
+        return Updated(old, changed=False)
+    yield from _replace(ref, key, row[messages.FLAGS], new)
+    on_path = yield from _on_path(head, key)
+    head.add(0, new.bytes - row[messages.BYTES], new.tokens - row[messages.TOKENS], on_path=on_path)
+    yield from common.record(head, "update", mark, {"id": new.id, "key": key})
+    yield from common.touch(ref, head, mark)
+    (row,) = yield Ask("message_by_key", (key,))
+    stored = yield from messages.with_parent(row)
+    assert not isinstance(stored, Damaged)
+    return Updated(stored, changed=True)
+
+
+def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage) -> Plan[None]:
+    body, *rest = slices.cut(new.body)
+    flags = old_flags & messages.IMPORTED
+    flags |= messages.SLICED * bool(rest) | messages.WITH_MEDIA * bool(new.media)
+    format = "" if new.format == "plait" else new.format
+    yield Do("change_message", (new.bytes, new.tokens, flags, format, new.role, body, key))
+    old = [attachment for (attachment,) in (yield Ask("attachments_of", (key,)))]
+    yield Do("drop_slices", (key,))
+    yield Do("drop_attachment_refs", (key,))
+    yield from messages.insert_rest(ref, key, rest, new.media)
+    for attachment in old:  # after the new ones are referenced, so that what stays is not written again
+        yield from messages.drop_if_unused(attachment)
+
+
+def _on_path(head: Head, key: int) -> Plan[bool]:
+    """Whether a row is on the active path."""
+    if not head.leaf or head.path_messages is None:
+        return False
+    return common.on_ranges(key, (yield from common.path_to(head.leaf)))
+
+
+def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
+    """Remove messages; what answered them now answers their nearest surviving ancestor."""
+    head = yield from common.take(ref)
+    if head is None or not ids:
+        return []
+    asked = list(dict.fromkeys(id for id in ids if can_be_stored(id)))
+    found = dict((yield Ask("find_messages", (jsontext.encode(asked), head.incarnation))))
+    keys = {id: found[id] for id in asked if id in found}
+    if not keys:
+        return []
+    yield from common.locate(head)
+    yield from _uncount(head, list(keys.values()))
+    yield from _remove_rows(head, list(keys.values()))
+    yield from common.record(head, "delete", mark, {"ids": list(keys), "keys": list(keys.values())})
+    if head.leaf_id in keys:
+        yield from _settle_leaf(head)
+    head.located = False
+    yield from common.touch(ref, head, mark)
+    return list(keys)
+
+
+def _uncount(head: Head, keys: list[int]) -> Plan[None]:
+    ranges = (yield from common.path_to(head.leaf)) if head.path_messages is not None else ()
+    for key, size, tokens in (yield Ask("message_sizes", (jsontext.encode(keys),))):
+        head.add(-1, -size, -tokens, on_path=common.on_ranges(key, ranges))
+
+
+def _remove_rows(head: Head, keys: list[int]) -> Plan[None]:
+    listed = jsontext.encode(keys)
+    for (key,) in (yield Ask("messages_with_rest", (listed,))):
+        yield from messages.remove_rest(key)
+    yield Do("drop_message_ids", (head.incarnation, listed))
+    yield Do("drop_messages", (listed,))
+
+
+def _settle_leaf(head: Head) -> Plan[None]:
+    """The leaf's place stays as long as an ancestor survives; else the newest message is the leaf."""
+    if (yield from common.last_at(head.leaf)):
+        return
+    rows = yield Ask("newest_message", (head.incarnation,))
+    head.leaf = rows[0][0] if rows else 0
+    head.set_path((0, 0, 0) if not rows else None)
+
+
+def clear(ref: SessionRef, mark: Mark) -> Plan[int | None]:
+    """Begin a new life of the session without its messages; answers the old one, to be purged."""
+    head = yield from common.take(ref)
+    if head is None or not (head.messages or head.leaf):
+        return None
+    old = head.incarnation
+    head.incarnation = yield from common.next_number("incarnation")
+    head.leaf = head.messages = head.bytes = head.tokens = 0
+    head.set_path((0, 0, 0))
+    head.moved()
+    yield Bind(ref, head.incarnation)
+    yield Put("add_purge", [(old,)])
+    yield from common.record(head, "clear", mark, {"old": old})
+    yield from common.touch(ref, head, mark)
+    return old
+
+
+def checkout(ref: SessionRef, id: str, mark: Mark) -> Plan[bool]:
+    """Make another message the active leaf."""
+    head = yield from common.take(ref)
+    key = (yield from common.find(head, id)) if head else 0
+    if head is None or not key:
+        raise NotFoundError(f"there is no message {id!r} in session {ref.id!r} to check out")
+    yield from common.locate(head)
+    if head.leaf_id == id:
+        return False
+    head.set_path((yield from append.path_totals(head, key)))
+    head.leaf = key
+    head.moved()
+    yield from common.record(head, "checkout", mark, {"id": id, "key": key})
+    yield from common.touch(ref, head, mark)
+    return True
+
+
+def purge_step(incarnation: int, limit: int) -> Plan[bool]:
+    """Remove up to `limit` rows of a life that is over; whether there is more to remove."""
+    rows = yield Ask("purge_rows", (incarnation, limit))
+    for key, _, flags in rows:
+        if flags & ~messages.IMPORTED:
+            yield from messages.remove_rest(key)
+    if rows:
+        listed = jsontext.encode([key for key, _, _ in rows])
+        yield Do("drop_message_ids", (incarnation, listed))
+        yield Do("drop_messages", (listed,))
+        return True
+    yield Do("drop_strands", (incarnation,))
+    yield Do("drop_purge", (incarnation,))
+    return False

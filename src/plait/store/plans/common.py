@@ -1,0 +1,210 @@
+"""What most plans need: the session's head, places in the tree, paths, the change record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plait import jsontext
+from plait.errors import LimitError, SessionDeletedError
+from plait.logic.ids import can_be_stored
+from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
+from plait.model import Json, Leaf, Parent
+from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take
+from plait.store.protocol import Path, Range, SessionRef
+
+BUCKET_US = 60 * 1_000_000
+"""Coarse time of the activity table: a session moves in it at most once a minute."""
+
+CHAIN_FIRST_STEP, CHAIN_STEP = 8, 256
+"""Strands of a path fetched at first, and then at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """When an operation was called and under which id, both fixed before its first query."""
+
+    at_us: int
+    operation: str
+
+
+def take(ref: SessionRef) -> Plan[Head | None]:
+    """The head of a live session, or `None`; refuses a ref bound to another life of it."""
+    head: Head | None = yield Take(ref)
+    if ref.incarnation is not None and (head is None or not head.live or head.incarnation != ref.incarnation):
+        ref.over = True
+        raise SessionDeletedError(
+            f"session {ref.id!r} was deleted or cleared since this handle was bound to it; take a fresh handle",
+            session_id=ref.id,
+        )
+    if head is None or not head.live:
+        return None
+    yield Bind(ref, head.incarnation)
+    return head
+
+
+def take_or_create(ref: SessionRef, mark: Mark) -> Plan[Head]:
+    """The head of the session, created if it is absent or deleted."""
+    head = yield from take(ref)
+    return head if head is not None else (yield from create(ref, mark))
+
+
+def create(ref: SessionRef, mark: Mark) -> Plan[Head]:
+    """Begin a new life of an absent or deleted session; its counters go on."""
+    incarnation = yield from next_number("incarnation")
+    row = (incarnation, mark.at_us, ref.scope.tenant, ref.scope.owner, ref.id)
+    yield Do("create_session", row)
+    yield Forget(ref)
+    head: Head | None = yield Take(ref)
+    assert head is not None
+    yield Put("add_activity", [(*_scope(ref), mark.at_us // BUCKET_US, head.session)])
+    yield Bind(ref, incarnation)
+    return head
+
+
+def next_number(name: str) -> Plan[int]:
+    """The next number of a persisted counter."""
+    ((value,),) = yield Do("next_number", (name,))
+    return int(value)
+
+
+def next_strand() -> Plan[int]:
+    strand = yield from next_number("strand")
+    if strand > MAX_STRAND:
+        raise LimitError(f"this store has used all {MAX_STRAND:,} strands; copy it into a new one to go on")
+    return strand
+
+
+def next_key(head: Head, strand: int) -> int:
+    """The key of the next message of the session, if it goes into `strand`; uses up a seq."""
+    key = key_of(strand, head.next_seq)
+    head.next_seq += 1
+    head.changed = True
+    return key
+
+
+def touch(ref: SessionRef, head: Head, mark: Mark) -> Plan[None]:
+    """Note that something happened in the session now."""
+    old, new = head.active_at_us // BUCKET_US, mark.at_us // BUCKET_US
+    head.active_at_us = mark.at_us
+    head.changed = True
+    if old != new:
+        yield Do("drop_activity", (*_scope(ref), old, head.session))
+        yield Put("add_activity", [(*_scope(ref), new, head.session)])
+
+
+def record(head: Head, kind: str, mark: Mark, data: Json) -> Plan[None]:
+    """Write the change row of a change that is not an append."""
+    head.version += 1
+    head.changed = True
+    row = (head.session, head.version, head.incarnation, kind, mark.operation, mark.at_us, jsontext.encode(data))
+    yield Put("add_change", [row])
+
+
+def _scope(ref: SessionRef) -> tuple[str, str]:
+    return ref.scope.tenant, ref.scope.owner
+
+
+def find(head: Head, id: str) -> Plan[int]:
+    """The key of a message, 0 if absent."""
+    rows = (yield Ask("find_message", (head.incarnation, id))) if can_be_stored(id) else []
+    return int(rows[0][0]) if rows else 0
+
+
+def chain(strand: int, seq: int, *, down_to: int = 1) -> Plan[list[Range]]:
+    """The ranges of the path that ends at a place, leaf first, down to the one that holds a seq."""
+    ranges: list[tuple[int, int]] = []
+    step = CHAIN_FIRST_STEP
+    while strand and seq >= down_to:
+        for found, parent, fork in (yield Ask("strand_chain", (strand, step))):
+            ranges.append((found, seq))
+            strand, seq = parent, min(seq, fork)
+        step = CHAIN_STEP
+    # The rows of a strand all come after its fork, where the next range ends.
+    ends = [hi for _, hi in ranges[1:]] + [seq]
+    return [Range(found, end + 1, hi) for (found, hi), end in zip(ranges, ends, strict=True)]
+
+
+def path_to(key: int) -> Plan[tuple[Range, ...]]:
+    """The ranges of the path that ends at `key`'s place, root first."""
+    ranges = (yield from chain(strand_of(key), seq_of(key))) if key else []
+    return tuple(reversed(ranges))
+
+
+def on_ranges(key: int, ranges: Iterable[Range]) -> bool:
+    """Whether one of the ranges covers the key."""
+    return any(item.strand == strand_of(key) and item.lo <= seq_of(key) <= item.hi for item in ranges)
+
+
+def last_row(ranges: Iterable[Range], *, before_seq: int | None = None) -> Plan[Row | None]:
+    """The newest surviving (key, id) of ranges given leaf first, if any, before a seq."""
+    for item in ranges:
+        hi = item.hi if before_seq is None else min(item.hi, before_seq - 1)
+        if hi >= item.lo:
+            rows = yield Ask("last_in_range", (key_of(item.strand, item.lo), key_of(item.strand, hi)))
+            if rows:
+                return rows[0]  # type: ignore[no-any-return]
+    return None
+
+
+def last_at(key: int) -> Plan[Row | None]:
+    """The newest surviving (key, id) of the path that ends at a place; one look in nearly all cases."""
+    rows = yield Ask("last_in_range", (key_of(strand_of(key), 0), key))
+    if rows:
+        return rows[0]  # type: ignore[no-any-return]
+    ranges = yield from chain(strand_of(key), seq_of(key))
+    return (yield from last_row(ranges[1:]))
+
+
+def parent_of(key: int) -> Plan[Row | None]:
+    """The (key, id) of the message a message answers, `None` for a root."""
+    return last_at(key - 1)
+
+
+def locate(head: Head) -> Plan[None]:
+    """Find out which message the active leaf is, and whether its strand can be gone on with."""
+    if head.located:
+        return
+    row = (yield from last_at(head.leaf)) if head.leaf else None
+    head.leaf_id = row[1] if row else None
+    head.tip = head.leaf != 0 and (yield from is_tip(head.leaf))
+    head.located = True
+
+
+def is_tip(key: int) -> Plan[bool]:
+    """Whether no surviving row of the key's strand comes after it."""
+    rows = yield Ask("last_in_range", (key + 1, key_of(strand_of(key), MAX_SEQ)))
+    return not rows
+
+
+def resolve(head: Head, leaf: Parent) -> Plan[int]:
+    """The key of the place `leaf` names, 0 if there is none."""
+    if isinstance(leaf, Leaf):
+        return head.leaf
+    return 0 if leaf is None else (yield from find(head, leaf))
+
+
+def fixed_path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
+    """The path to `leaf` in this committed state."""
+    head = yield from take(ref)
+    if head is None:
+        return None
+    ranges = yield from path_to((yield from resolve(head, leaf)))
+    row = yield from last_row(reversed(ranges))
+    return Path(head.incarnation, head.version, row[1] if row else None, ranges)
+
+
+def claim(head: Head, id: str, *, made: bool) -> Plan[int | None]:
+    """The key of a message id if it is taken, else `None`."""
+    return None if made else (yield Claim(head.incarnation, id))
+
+
+def range_totals(ranges: Iterable[Range]) -> Plan[tuple[int, int, int]]:
+    """Messages, bytes and tokens of the surviving rows in ranges."""
+    totals = (0, 0, 0)
+    for item in ranges:
+        ask = Ask("range_totals", (key_of(item.strand, item.lo), key_of(item.strand, item.hi)), heavy=True)
+        rows = yield ask
+        count, size, tokens = rows[0]
+        totals = (totals[0] + count, totals[1] + size, totals[2] + tokens)
+    return totals

@@ -1,0 +1,84 @@
+"""Adding many messages to a session at once: staged out of sight, then grafted on in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plait import jsontext
+from plait.errors import ConflictError, LimitError, NotFoundError
+from plait.logic.strands import MAX_SEQ, seq_of, strand_of
+from plait.store.plan import Ask, Do, Forget, Head, Plan
+from plait.store.plans import common
+from plait.store.plans.common import Mark
+from plait.store.protocol import Graft, SessionRef
+
+
+def begin(stage: SessionRef, target: SessionRef, count: int, mark: Mark) -> Plan[None]:
+    """Make a hidden session whose seqs are set aside in `target`'s own, for up to `count` messages."""
+    head = yield from common.take(target)
+    if head is None:
+        raise NotFoundError(f"there is no session {target.id!r} to add to", session_id=target.id)
+    if head.next_seq + count > MAX_SEQ:
+        raise LimitError(f"session {target.id!r} has no room for {count:,} more messages; fork it to go on")
+    made = yield from common.create(stage, mark)
+    made.next_seq = head.next_seq
+    head.next_seq += count
+    made.changed = head.changed = True
+    yield Do("drop_activity", (stage.scope.tenant, stage.scope.owner, mark.at_us // common.BUCKET_US, made.session))
+
+
+def existing(ref: SessionRef, ids: Sequence[str]) -> Plan[set[str]]:
+    """Which of these ids the session has."""
+    head = yield from common.take(ref)
+    if head is None:
+        return set()
+    return {id for id, _ in (yield Ask("find_messages", (jsontext.encode(list(ids)), head.incarnation)))}
+
+
+def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf: str | None, mark: Mark) -> Plan[int]:
+    """Make the messages of the hidden session `target`'s own; answers how many.
+
+    Each graft hangs a root of the stage below a message of the target. With `leaf` the active leaf
+    moves there if the one before is on its path.
+    """
+    source = yield from common.take(stage)
+    head = yield from common.take(target)
+    if head is None or source is None:
+        raise NotFoundError(f"session {target.id!r} was deleted while it was added to", session_id=target.id)
+    yield from _refuse_doubles(target, head.incarnation, source.incarnation)
+    for graft in grafts:
+        root = yield from common.find(source, graft.root)
+        parent = yield from common.find(head, graft.parent)
+        if not parent:
+            raise NotFoundError(f"message {graft.parent!r} was deleted while messages were added after it")
+        yield Do("graft_strand", (strand_of(parent), seq_of(parent), strand_of(root)))
+    yield Do("graft_versions", (head.version, source.incarnation))
+    yield Do("graft_message_ids", (head.incarnation, source.incarnation))
+    yield Do("graft_strands", (head.incarnation, source.incarnation))
+    head.version += source.messages
+    head.add(source.messages, source.bytes, source.tokens, on_path=False)
+    head.located = False
+    yield from _follow(head, leaf)
+    yield from common.touch(target, head, mark)
+    yield Do("drop_session", (source.session,))
+    yield Forget(stage)
+    return source.messages
+
+
+def _refuse_doubles(target: SessionRef, into: int, source: int) -> Plan[None]:
+    rows = yield Ask("shared_ids", (into, source))
+    if rows:
+        raise ConflictError(f"message {rows[0][0]!r} was added to session {target.id!r} meanwhile; try again")
+
+
+def _follow(head: Head, leaf: str | None) -> Plan[None]:
+    """Move the active leaf to a message that goes on from it."""
+    key = (yield from common.find(head, leaf)) if leaf is not None else 0
+    if not key or key == head.leaf:
+        return
+    ranges = yield from common.path_to(key)
+    if head.leaf and not common.on_ranges(head.leaf, ranges):
+        return
+    head.set_path(None)
+    head.leaf = key
+    head.moved()

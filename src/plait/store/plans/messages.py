@@ -1,0 +1,176 @@
+"""Putting messages into rows and taking them out: slices, media, damage."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+
+from plait import formats
+from plait.errors import NotFoundError
+from plait.logic import media, slices
+from plait.logic.strands import SEQ_MASK
+from plait.model import Damaged, Message
+from plait.store.plan import Ask, Do, Plan, Put, Row
+from plait.store.plans import common
+from plait.store.protocol import Media, NewMessage, SessionRef
+
+IMPORTED, SLICED, WITH_MEDIA = 1, 2, 4
+LARGE_BYTES = 512 << 10
+"""A message larger than this is not fetched on an event loop."""
+
+CHUNK_BYTES = 1 << 20
+"""Size of the pieces a payload is kept in."""
+
+log = logging.getLogger("plait")
+
+# The columns of a message row, as `queries.sql` lists them.
+KEY, ID, ROLE, BYTES, TOKENS, CREATED_AT, FLAGS, FORMAT, BODY = range(9)
+
+
+def insert(ref: SessionRef, key: int, version: int, message: NewMessage, *, imported: bool) -> Plan[None]:
+    """Write a message's rows."""
+    body, *rest = slices.cut(message.body)
+    flags = IMPORTED * imported | SLICED * bool(rest) | WITH_MEDIA * bool(message.media)
+    format = "" if message.format == "plait" else message.format
+    row = (key, version, message.bytes, message.tokens, message.created_at_us, flags, format, message.role, message.id)
+    yield Put("add_message", [(*row, body)])
+    yield from insert_rest(ref, key, rest, message.media)
+
+
+def insert_rest(ref: SessionRef, key: int, rest: Sequence[str], items: Sequence[Media]) -> Plan[None]:
+    """Write the slices and the media of a message."""
+    for n, body in enumerate(rest, 1):
+        yield Do("add_slice", (key, n, body))
+    for n, item in enumerate(items):
+        attachment = yield from _payload(ref, item)
+        yield Do("add_attachment_ref", (key, n, attachment, item.at))
+
+
+def _payload(ref: SessionRef, item: Media) -> Plan[int]:
+    """The attachment that holds a payload: the scope's own if it is known, else a new one."""
+    scope = (ref.scope.tenant, ref.scope.owner)
+    rows = yield Ask("find_attachment", (*scope, item.hash))
+    if item.upload is not None:
+        yield Do("drop_upload", (item.upload,))
+    if rows:
+        return int(rows[0][0])
+    if item.data is None:
+        raise NotFoundError("the attachment is not in the store (any more); call put_attachment again")
+    ((attachment,),) = yield Do("add_attachment", (*scope, item.hash, item.size))
+    for n in range(0, item.size, CHUNK_BYTES):
+        yield Do("add_chunk", (attachment, n // CHUNK_BYTES, item.data[n : n + CHUNK_BYTES]))
+    return int(attachment)
+
+
+def remove_rest(key: int) -> Plan[None]:
+    """Remove the slices and media references of a message, and payloads nobody needs any more."""
+    yield Do("drop_slices", (key,))
+    used = yield Ask("attachments_of", (key,))
+    yield Do("drop_attachment_refs", (key,))
+    for (attachment,) in used:
+        yield from drop_if_unused(attachment)
+
+
+def drop_if_unused(attachment: int) -> Plan[bool]:
+    """Remove a payload that no message uses and no upload claims."""
+    if (yield Ask("attachment_in_use", (attachment, attachment))):
+        return False
+    yield Do("drop_chunks", (attachment,))
+    yield Do("drop_attachment", (attachment,))
+    return True
+
+
+def build(rows: Sequence[Row], parent_id: str | None) -> Plan[list[Message | Damaged]]:
+    """Messages from rows in path order; `parent_id` is the first one's parent."""
+    out: list[Message | Damaged] = []
+    for row in rows:
+        message = _plain(row, parent_id)
+        out.append(message if message is not None else (yield from build_one(row, parent_id)))
+        parent_id = row[ID]
+    return out
+
+
+def _plain(row: Row, parent_id: str | None) -> Message | None:
+    """The message of a row that is all there is of it, which nearly all are; no step is needed for it."""
+    key, id, role, size, tokens, at, flags, format, body = row
+    if flags & ~IMPORTED or format or body is None or len(body) != size:
+        return None
+    return Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, formats.NATIVE, body)
+
+
+def build_one(row: Row, parent_id: str | None) -> Plan[Message | Damaged]:
+    """The message of a row, put together from its slices and media."""
+    key, id, role, size, tokens, at, flags, format, body = row
+    if flags & ~IMPORTED or body is None:
+        body = yield from _whole(key, flags, body)
+    if body is None or not _sound(body, size):
+        return _damaged(row, parent_id, "its text is damaged or incomplete")
+    reader = formats.stored(format) if format else formats.NATIVE
+    return Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, reader, body)
+
+
+def _sound(body: str, size: int) -> bool:
+    """A body of another size than was written is damaged; a damaged one of the same size shows when decoded."""
+    return len(body) == size or len(body.encode("utf-8", "replace")) == size
+
+
+def _damaged(row: Row, parent_id: str | None, reason: str) -> Damaged:
+    log.error("message %r (seq %d) cannot be read: %s", row[ID], row[KEY] & SEQ_MASK, reason)
+    return Damaged(row[ID], row[KEY] & SEQ_MASK, row[ROLE], parent_id, reason)
+
+
+def _whole(key: int, flags: int, body: object) -> Plan[str | None]:
+    """The whole text of a message that is more than one plain row; `None` if a piece is missing."""
+    if body is None:
+        rows = yield Ask("message_body", (key,), heavy=True)
+        body = rows[0][0] if rows else None
+    if not isinstance(body, str):
+        return None
+    if flags & SLICED:
+        rest = yield Ask("slices_of", (key,))
+        if [n for n, _ in rest] != list(range(1, len(rest) + 1)):
+            return None
+        body = slices.join([body, *(text for _, text in rest)])
+    if flags & WITH_MEDIA:
+        return (yield from with_media(key, body))
+    return body
+
+
+def same(row: Row, new: NewMessage) -> Plan[bool]:
+    """Whether a stored message is, to the letter, what `new` would make of it, media and all."""
+    key, flags, body = row[KEY], row[FLAGS], row[BODY]
+    if (row[FORMAT] or "plait", row[BYTES]) != (new.format, new.bytes):
+        return False
+    if flags & SLICED:
+        body = slices.join([body, *(text for _, text in (yield Ask("slices_of", (key,))))])
+    if body != new.body:
+        return False
+    refs = yield Ask("attachment_hashes_of", (key,))
+    return [(at, hash) for at, hash in refs] == [(item.at, item.hash) for item in new.media]
+
+
+def with_media(key: int, body: str) -> Plan[str | None]:
+    """`body` with its media back in place; `None` if a payload is missing or short."""
+    refs = yield Ask("attachment_refs_of", (key,))
+    payloads: dict[int, bytes] = {}
+    for _, attachment, _, size in refs:
+        if attachment not in payloads:
+            payloads[attachment] = b"".join([data for (data,) in (yield Ask("chunks_of", (attachment,)))])
+        if size is None or len(payloads[attachment]) != size:
+            return None
+    return media.inline(body, [(at, payloads[attachment]) for _, attachment, at, _ in refs])
+
+
+def with_parent(row: Row) -> Plan[Message | Damaged]:
+    """The message of a row that was fetched by its key alone."""
+    parent = yield from common.parent_of(row[KEY])
+    return (yield from build_one(row, parent[1] if parent else None))
+
+
+def group_by_strand(keys: Sequence[int]) -> dict[int, list[int]]:
+    """Keys by strand."""
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for key in keys:
+        groups[key >> 32].append(key)
+    return groups

@@ -1,0 +1,257 @@
+"""Reading: paths, windows of rows, relatives in the tree, sizes without content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from plait import jsontext
+from plait.errors import SessionDeletedError
+from plait.logic.strands import MAX_SEQ, SEQ_MASK, Strand, Tree, key_of, seq_of, strand_of
+from plait.model import Damaged, Message, Parent, Totals
+from plait.store.plan import Ask, Head, Plan, Row
+from plait.store.plans import common, messages
+from plait.store.protocol import Path, Range, SessionRef, Stat, Suffix
+
+Found = list[Message | Damaged]
+
+
+def path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
+    """The path to a leaf, fixed in one committed state."""
+    return common.fixed_path(ref, leaf)
+
+
+def load(
+    ref: SessionRef,
+    path: Path,
+    *,
+    after_seq: int | None,
+    before_seq: int | None,
+    newest_first: bool,
+    limit: int,
+    budget_bytes: int,
+) -> Plan[Found]:
+    """The next rows of a path between two seqs, in the order asked for."""
+    yield from _same_life(ref, path)
+    ranges = list(_between(path.ranges, after_seq, before_seq))
+    rows = yield from _rows(ranges, newest_first, limit, budget_bytes)
+    if not rows:
+        return []
+    oldest = rows[-1] if newest_first else rows[0]
+    before = yield from common.last_row(reversed(path.ranges), before_seq=oldest[messages.KEY] & SEQ_MASK)
+    found = yield from messages.build(rows[::-1] if newest_first else rows, before[1] if before else None)
+    return found[::-1] if newest_first else found
+
+
+def _same_life(ref: SessionRef, path: Path) -> Plan[Head]:
+    head = yield from common.take(ref)
+    if head is None or head.incarnation != path.incarnation:
+        raise SessionDeletedError(
+            f"session {ref.id!r} was deleted or cleared while it was being read", session_id=ref.id
+        )
+    return head
+
+
+def _between(ranges: Iterable[Range], after_seq: int | None, before_seq: int | None) -> Iterator[Range]:
+    """The parts of ranges between two seqs, both excluded."""
+    for item in ranges:
+        lo = item.lo if after_seq is None else max(item.lo, after_seq + 1)
+        hi = item.hi if before_seq is None else min(item.hi, before_seq - 1)
+        if lo <= hi:
+            yield Range(item.strand, lo, hi)
+
+
+def _rows(ranges: list[Range], newest_first: bool, limit: int, budget_bytes: int) -> Plan[list[Row]]:
+    """Up to `limit` rows of ranges, no further one once their sizes reach the budget."""
+    rows: list[Row] = []
+    query = "messages_down" if newest_first else "messages_up"
+    for item in reversed(ranges) if newest_first else ranges:
+        keys = (key_of(item.strand, item.lo), key_of(item.strand, item.hi))
+        args = (messages.LARGE_BYTES, *keys, limit - len(rows))
+        found = yield Ask(query, args, budget_bytes=budget_bytes, size_at=messages.BYTES)
+        rows += found
+        budget_bytes -= sum(row[messages.BYTES] for row in found)
+        if len(rows) >= limit or budget_bytes <= 0:
+            break
+    return rows
+
+
+def get(ref: SessionRef, id: str) -> Plan[Message | Damaged | None]:
+    """One message."""
+    head = yield from common.take(ref)
+    key = (yield from common.find(head, id)) if head else 0
+    return (yield from _one(key)) if key else None
+
+
+def _one(key: int) -> Plan[Message | Damaged | None]:
+    rows = yield Ask("messages_up", (messages.LARGE_BYTES, key, key, 1))
+    return (yield from messages.with_parent(rows[0])) if rows else None
+
+
+def newest(ref: SessionRef) -> Plan[Message | Damaged | None]:
+    """The message of highest seq."""
+    head = yield from common.take(ref)
+    rows = (yield Ask("newest_message", (head.incarnation,))) if head else []
+    return (yield from _one(rows[0][0])) if rows else None
+
+
+def children(ref: SessionRef, id: str | None) -> Plan[Found]:
+    """The messages that answer `id`, or the roots."""
+    head = yield from common.take(ref)
+    if head is None:
+        return []
+    if id is None:
+        tree = yield from _tree(head)
+        return (yield from _all(tree.roots()))
+    key = yield from common.find(head, id)
+    if not key:
+        return []
+    rows = yield Ask("first_in_range", (key + 1, key_of(strand_of(key), MAX_SEQ)))
+    tree = yield from _below(head, strand_of(key), seq_of(key), seq_of(rows[0][0]) if rows else MAX_SEQ + 1)
+    return (yield from _all(tree.children(key, rows[0][0] if rows else 0)))
+
+
+def leaves(ref: SessionRef) -> Plan[Found]:
+    """The messages that nothing answers."""
+    head = yield from common.take(ref)
+    tree = (yield from _tree(head)) if head else Tree(())
+    return (yield from _all(tree.leaves()))
+
+
+def _tree(head: Head) -> Plan[Tree]:
+    rows = yield Ask("strands", (head.incarnation,), heavy=True)
+    return Tree(Strand(*row) for row in rows)
+
+
+def _below(head: Head, strand: int, lo: int, hi: int) -> Plan[Tree]:
+    """The strands that may hang at a message: one look if none forks there, which is the usual case."""
+    rows = yield Ask("strands_at", (strand, lo, hi - 1))
+    return (yield from _tree(head)) if rows else Tree(())
+
+
+def _all(keys: Iterable[int]) -> Plan[Found]:
+    found: Found = []
+    for key in keys:
+        message = yield from _one(key)
+        if message is not None:
+            found.append(message)
+    return found
+
+
+def everything(ref: SessionRef, *, after_seq: int, limit: int, budget_bytes: int) -> Plan[Found]:
+    """The next messages of all branches in seq order."""
+    head = yield from common.take(ref)
+    if head is None:
+        return []
+    keys = yield from _next_keys(head, after_seq, limit, budget_bytes)
+    rows = yield Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(keys)), heavy=True)
+    found: Found = []
+    last_ids: dict[int, str] = {}
+    for row in sorted(rows, key=lambda row: seq_of(row[messages.KEY])):
+        strand = strand_of(row[messages.KEY])
+        if strand not in last_ids:
+            parent = yield from common.parent_of(row[messages.KEY])
+            parent_id = parent[1] if parent else None
+        else:
+            parent_id = last_ids[strand]
+        last_ids[strand] = row[messages.ID]
+        found.append((yield from messages.build_one(row, parent_id)))
+    return found
+
+
+def _next_keys(head: Head, after_seq: int, limit: int, budget_bytes: int) -> Plan[list[int]]:
+    """Keys of the next messages of all branches, no further one once their sizes reach the budget.
+
+    Looks at a stretch of seqs at a time, longer ones where few survive, and sorts keys only: what
+    a window costs depends on the number of strands, not on how many messages come after it.
+    """
+    keys: list[int] = []
+    width = limit
+    while len(keys) < limit and after_seq + 1 < head.next_seq:
+        upto = min(after_seq + width, MAX_SEQ)
+        for key, size in (yield Ask("keys_by_seq", (after_seq, upto, head.incarnation), heavy=True)):
+            keys.append(key)
+            budget_bytes -= size
+            if budget_bytes <= 0 or len(keys) == limit:
+                return keys
+        after_seq, width = upto, 2 * width
+    return keys
+
+
+def stats(ref: SessionRef, path: Path, *, after_seq: int, limit: int) -> Plan[list[Stat]]:
+    """Rows of a path without their content."""
+    yield from _same_life(ref, path)
+    found: list[Stat] = []
+    for item in _between(path.ranges, after_seq, None):
+        args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), limit - len(found))
+        for key, id, role, size, tokens, at in (yield Ask("message_stats", args)):
+            found.append(Stat(id, seq_of(key), role, size, tokens, at))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def suffix(ref: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Plan[Suffix]:
+    """Where the longest suffix within both bounds begins, and what the whole path holds."""
+    head = yield from _same_life(ref, path)
+    start = yield from _suffix_start(path, count, budget_bytes)
+    end = key_of(path.ranges[-1].strand, path.ranges[-1].hi) if path.ranges else 0
+    if head.leaf == end and head.path_messages is not None:
+        return Suffix(start, head.path_messages, head.path_bytes or 0, head.path_tokens or 0)
+    return Suffix(start, *(yield from common.range_totals(path.ranges)))
+
+
+def _suffix_start(path: Path, count: int | None, budget_bytes: int | None) -> Plan[int]:
+    start, left, room = 0, count, budget_bytes
+    for item in reversed(path.ranges):
+        if left is not None and left <= 0:
+            return start
+        keys = (key_of(item.strand, item.lo), key_of(item.strand, item.hi))
+        args = (*keys, MAX_SEQ if left is None else left)
+        rows = yield Ask("sizes_down", args, budget_bytes=_more(room), size_at=1, heavy=left is None and room is None)
+        for key, size in rows:
+            if room is not None and start and size > room:
+                return start
+            start, left, room = seq_of(key), _less(left, 1), _less(room, size)
+    return start
+
+
+def _more(room: int | None) -> int | None:
+    """The budget to read up to the first row that no longer fits."""
+    return None if room is None else max(room, 0) + 1
+
+
+def _less(left: int | None, by: int) -> int | None:
+    return None if left is None else left - by
+
+
+def totals(ref: SessionRef) -> Plan[Totals]:
+    """What the session and its active path hold."""
+    head = yield from common.take(ref)
+    return Totals() if head is None else (yield from totals_of(head))
+
+
+def totals_of(head: Head) -> Plan[Totals]:
+    """The totals of a head, the path's counted now if they are not known."""
+    known: Any = (head.path_messages, head.path_bytes, head.path_tokens)
+    if head.path_messages is None:
+        known = yield from common.range_totals((yield from common.path_to(head.leaf)))
+    return Totals(head.messages, head.bytes, head.tokens, *known)
+
+
+def changed_since(ref: SessionRef, path: Path) -> Plan[bool]:
+    """Whether a message of the path was updated or deleted since the path was fixed."""
+    head = yield from common.take(ref)
+    if head is None or head.incarnation != path.incarnation:
+        return True
+    rows = yield Ask("changed_keys", (head.session, path.version))
+    return any(common.on_ranges(key, path.ranges) for (key,) in rows)
+
+
+def leaf(ref: SessionRef) -> Plan[Message | Damaged | None]:
+    """The active leaf, wherever its place is."""
+    head = yield from common.take(ref)
+    if head is None or not head.leaf:
+        return None
+    row = yield from common.last_at(head.leaf)
+    return (yield from _one(row[0])) if row else None

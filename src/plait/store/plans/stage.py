@@ -1,0 +1,139 @@
+"""Long work made invisible until it is whole: hidden sessions, published by one short transaction."""
+
+from __future__ import annotations
+
+from plait.errors import ConflictError, StaleValueError
+from plait.logic.strands import key_of, seq_of
+from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Take
+from plait.store.plans import common, read
+from plait.store.plans.common import Mark
+from plait.store.protocol import Path, Range, SessionRef
+
+BATCH_ROWS = 1000
+BATCH_BYTES = 4 << 20
+"""How much a staged operation writes in one transaction."""
+
+
+def begin(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[None]:
+    """Make the hidden session that is to become `target`; `ConflictError` if that exists."""
+    yield from _free(target)
+    head: Head | None = yield Take(target)
+    made = yield from common.create(stage, mark)
+    if head is not None:  # the tombstone of an earlier life: its numbers go on
+        made.next_seq, made.version = head.next_seq, head.version
+    made.changed = True
+    yield Do("drop_activity", (stage.scope.tenant, stage.scope.owner, mark.at_us // common.BUCKET_US, made.session))
+
+
+def _free(target: SessionRef) -> Plan[None]:
+    if (yield from common.take(SessionRef(target.scope, target.id))) is not None:
+        raise ConflictError(f"session {target.id!r} exists already; choose another id", session_id=target.id)
+
+
+def discard(stage: SessionRef) -> Plan[int | None]:
+    """Give a hidden session up, leaving no tombstone; answers its incarnation, to be purged."""
+    head: Head | None = yield Take(stage)
+    if head is None:
+        return None
+    yield Put("add_purge", [(head.incarnation,)])
+    yield Do("drop_info", (head.session,))
+    yield Do("drop_session", (head.session,))
+    yield Forget(stage)
+    return head.incarnation
+
+
+def publish(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
+    """Make the hidden session the session `target`; answers its incarnation."""
+    yield from _free(target)
+    head = yield from common.take(stage)
+    assert head is not None
+    old: Head | None = yield Take(target)
+    if old is not None:  # the tombstone of an earlier life, which may have had another since the stage was begun
+        head.next_seq, head.version = max(head.next_seq, old.next_seq), max(head.version, old.version)
+    yield from common.record(head, "session", mark, {"created": True})
+    head.active_at_us = mark.at_us
+    session = head.session
+    if old is not None:
+        session = old.session
+        yield Do("move_changes", (session, head.session))
+        yield Do("move_info", (session, head.session))
+        yield Do("drop_session", (session,))
+    yield Do("rename_session", (session, target.id, head.session))
+    yield Put("add_activity", [(target.scope.tenant, target.scope.owner, mark.at_us // common.BUCKET_US, session)])
+    yield Forget(stage)
+    yield Forget(target)
+    yield Bind(target, head.incarnation)
+    return head.incarnation
+
+
+def publish_copy(source: SessionRef, path: Path | None, stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
+    """Publish a copy if what it was made of is still so; the target remembers where it comes from."""
+    if path is not None:
+        yield from unchanged(source, path)
+    head = yield from common.take(stage)
+    assert head is not None
+    yield Put("add_info", [(head.session, None, None, source.id, 0, "{}", "{}")])
+    return (yield from publish(stage, target, mark))
+
+
+def copy_begin(stage: SessionRef) -> Plan[int]:
+    """The strand of the hidden session that a path is copied into."""
+    head = yield from common.take(stage)
+    assert head is not None
+    strand = yield from common.next_strand()
+    yield Put("add_strand", [(strand, head.incarnation, 0, 0)])
+    head.changed = True
+    return strand
+
+
+def copy_step(source: SessionRef, path: Path, stage: SessionRef, strand: int, after_seq: int) -> Plan[tuple[int, int]]:
+    """Copy the next rows of `path` after a seq into the strand; answers the last seq and how many, 0 at the end."""
+    head = yield from common.take(stage)
+    assert head is not None
+    yield from unchanged(source, path)
+    item, last = yield from _next_batch(path, after_seq)
+    if item is None:
+        return after_seq, 0
+    lo, hi = key_of(item.strand, item.lo), key_of(item.strand, last)
+    shift = strand - item.strand
+    count, size, tokens = yield from common.range_totals([Range(item.strand, item.lo, last)])
+    yield Do("copy_messages", (shift, head.version, lo, hi))
+    yield Do("copy_message_ids", (head.incarnation, shift, lo, hi))
+    yield Do("copy_slices", (shift, lo, hi))
+    yield Do("copy_attachment_refs", (shift, lo, hi))
+    head.version += count
+    head.next_seq = max(head.next_seq, last + 1)
+    head.leaf = key_of(strand, last)
+    head.moved()
+    head.add(count, size, tokens, on_path=True)
+    return last, count
+
+
+def _next_batch(path: Path, after_seq: int) -> Plan[tuple[Range | None, int]]:
+    """The range that the next rows are in, and the seq of the last row of a bounded batch."""
+    for item in path.ranges:
+        lo = max(item.lo, after_seq + 1)
+        if lo > item.hi:
+            continue
+        args = (key_of(item.strand, lo), key_of(item.strand, item.hi), BATCH_ROWS)
+        rows = yield Ask("sizes_up", args, budget_bytes=BATCH_BYTES, size_at=1)
+        if rows:
+            return Range(item.strand, lo, item.hi), seq_of(rows[-1][0])
+    return None, 0
+
+
+def unchanged(source: SessionRef, path: Path) -> Plan[None]:
+    """Raise `StaleValueError` if a message of the path was updated or deleted since it was fixed."""
+    if (yield from read.changed_since(source, path)):
+        raise StaleValueError(f"session {source.id!r} changed while it was being copied; copy it again")
+
+
+def abandoned(prefix: str, before_us: int) -> Plan[list[tuple[str, str, str]]]:
+    """Hidden sessions that nobody finished: (tenant, owner, id) of those begun before a time."""
+    rows = yield Ask("stages", (prefix, prefix + "￿", before_us))
+    return [(tenant, owner, id) for tenant, owner, id in rows]
+
+
+def purges() -> Plan[list[int]]:
+    """Lives that are over and not yet purged."""
+    return [incarnation for (incarnation,) in (yield Ask("purges"))]

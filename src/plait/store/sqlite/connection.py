@@ -1,0 +1,247 @@
+"""Opening a database file: who may, in which journal mode, at which version of the schema."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import apsw
+
+from plait.errors import CorruptError, SchemaError, StoreBusyError, StoreUnavailableError
+from plait.store.sqlite.statements import migrations
+
+T = TypeVar("T")
+Durability = Literal["strict", "process", "relaxed"]
+JournalMode = Literal["wal", "delete"]
+
+APPLICATION_ID = 0x706C6169  # "plai"
+PAGE_SIZE = 8192
+MEMORY = ":memory:"
+SYNCHRONOUS: dict[Durability, str] = {"strict": "FULL", "process": "NORMAL", "relaxed": "OFF"}
+STATEMENT_CACHE = 200
+
+log = logging.getLogger("plait")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a database file is to be opened.
+
+    `journal_mode` is what is asked for: a file system that cannot do WAL gives another, which the
+    store reports. `vfs` names a SQLite VFS, for tests. `immutable` reads a file without any lock, where
+    nobody can be writing.
+    """
+
+    path: str
+    durability: Durability = "strict"
+    journal_mode: JournalMode = "wal"
+    read_only: bool = False
+    busy_timeout_s: float = 30.0
+    vfs: str | None = None
+    immutable: bool = False
+
+    @property
+    def busy_timeout_ms(self) -> int:
+        return int(self.busy_timeout_s * 1000)
+
+    @property
+    def in_memory(self) -> bool:
+        return self.path == MEMORY
+
+
+def newest_version() -> int:
+    """The schema version this plait writes."""
+    return migrations()[-1][0]
+
+
+def prepare(settings: Settings) -> tuple[Settings, str]:
+    """Make the file ready for readers and writers; answers how to open it, and the journal mode in force.
+
+    A file of a newer plait, or of another program, is refused and not touched. Processes that do
+    this at the same time wait for one another.
+    """
+    if settings.in_memory:
+        return settings, "memory"
+    if settings.read_only:
+        return _prepare_reading(settings)
+    _refuse_foreign(settings)
+    connection = _connect(settings, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    try:
+        mode = _patiently(settings, lambda: _set_journal(connection, settings))
+        migrate(connection)
+    finally:
+        connection.close()
+    if mode != settings.journal_mode:
+        log.warning(
+            "%s: asked for journal mode %s, the file system gives %s", settings.path, settings.journal_mode, mode
+        )
+    return settings, mode
+
+
+def _prepare_reading(settings: Settings) -> tuple[Settings, str]:
+    """Find a way to read that needs no permission to write, not even the log's side files."""
+    try:
+        return settings, _look(settings)
+    except StoreUnavailableError:
+        if not os.path.exists(settings.path):
+            raise
+    if os.path.exists(settings.path + "-wal") and os.path.getsize(settings.path + "-wal"):
+        raise StoreUnavailableError(
+            f"{settings.path} has a log (-wal) that cannot be read without write permission on its folder; "
+            "copy the file and its -wal somewhere writable, or let its owner open and close it once"
+        )
+    settings = replace(settings, immutable=True)
+    return settings, _look(settings)
+
+
+def open_writer(settings: Settings) -> apsw.Connection:
+    """The connection that writes."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if settings.in_memory else 0)
+    connection = _connect(settings, flags)
+    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[settings.durability]}")
+    connection.execute("PRAGMA secure_delete = OFF")
+    connection.wal_autocheckpoint(0)
+    if settings.in_memory:
+        migrate(connection)
+    return connection
+
+
+def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
+    """A connection that only reads; it waits for nobody unless told to."""
+    connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(settings.busy_timeout_ms if wait else 0)
+    return connection
+
+
+def _connect(settings: Settings, flags: int) -> apsw.Connection:
+    path = settings.path
+    if settings.immutable:
+        path, flags = f"{Path(path).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+    try:
+        connection = apsw.Connection(path, flags=flags, vfs=settings.vfs, statementcachesize=STATEMENT_CACHE)
+    except apsw.CantOpenError as error:
+        raise StoreUnavailableError(_cannot_open(settings.path)) from error
+    connection.set_busy_timeout(settings.busy_timeout_ms)
+    return connection
+
+
+def _cannot_open(path: str) -> str:
+    if os.path.isdir(path):
+        return f"{path} is a folder; give the path of a database file in it"
+    parent = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(parent):
+        return f"{path} cannot be opened: the folder {parent} does not exist"
+    if not os.path.exists(path):
+        return f"{path} does not exist and cannot be made here"
+    return f"{path} cannot be opened: check its permissions"
+
+
+def _patiently(settings: Settings, step: Callable[[], T]) -> T:
+    """Repeat a step that does not wait for locks by itself, up to the wait limit."""
+    deadline = time.monotonic() + settings.busy_timeout_s
+    while True:
+        try:
+            return step()
+        except (apsw.BusyError, apsw.LockedError) as error:
+            if time.monotonic() > deadline:
+                raise StoreBusyError(f"{settings.path} stayed locked for {settings.busy_timeout_s:g} s") from error
+            time.sleep(random.uniform(0.001, 0.01))
+
+
+def _set_journal(connection: apsw.Connection, settings: Settings) -> str:
+    """Set page size and journal mode where they are not set; answers the mode in force."""
+    current = str(connection.execute("PRAGMA journal_mode").fetchall()[0][0])
+    if current == settings.journal_mode:
+        return current
+    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+    return str(connection.execute(f"PRAGMA journal_mode = {settings.journal_mode}").fetchall()[0][0])
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the schema to the newest version, each step a transaction of its own."""
+    for version, script in migrations():
+        if _version(connection) >= version:
+            continue
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(connection) < version:  # nobody else was faster
+                connection.execute(script)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _version(connection: apsw.Connection) -> int:
+    return _number(connection, "PRAGMA user_version")
+
+
+def _number(connection: apsw.Connection, sql: str) -> int:
+    value = connection.execute(sql).fetchall()[0][0]
+    assert isinstance(value, int)
+    return value
+
+
+def _refuse_foreign(settings: Settings) -> None:
+    """Raise unless the file is absent, empty or one of ours, looking without a byte changed."""
+    try:
+        if not Path(settings.path).stat().st_size:
+            return
+    except OSError:
+        return
+    _look(settings)
+
+
+def _look(settings: Settings) -> str:
+    """Check the file through a connection that only reads; answers the journal mode."""
+    if not os.path.exists(settings.path):
+        raise StoreUnavailableError(_cannot_open(settings.path))
+    _check_header(settings.path)
+    connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
+    try:
+        return _patiently(settings, lambda: _check(connection, settings.path))
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise CorruptError(f"{settings.path} is not a sound SQLite database: {error}") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        raise StoreUnavailableError(f"{settings.path} cannot be read: {error}") from error
+    finally:
+        connection.close()
+
+
+def _check_header(path: str) -> None:
+    """Refuse a file that is no database, or a newer plait's, before SQLite is let near it."""
+    with open(path, "rb") as file:
+        header = file.read(100)
+    if not header:
+        return
+    if not header.startswith(b"SQLite format 3\x00"):
+        raise CorruptError(f"{path} is not a SQLite database; give another path")
+    _check_version(path, int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big"))
+
+
+def _check_version(path: str, version: int, application: int) -> None:
+    if application == APPLICATION_ID and version > newest_version():
+        raise SchemaError(
+            f"{path} was written by a newer plait (schema version {version}); this one knows versions up to "
+            f"{newest_version()}: upgrade plait. Nothing was changed",
+            found=version,
+            known=newest_version(),
+        )
+
+
+def _check(connection: apsw.Connection, path: str) -> str:
+    version = _version(connection)
+    application = _number(connection, "PRAGMA application_id")
+    _check_version(path, version, application)
+    if _number(connection, "SELECT count(*) FROM sqlite_schema") and application != APPLICATION_ID:
+        raise SchemaError(f"{path} is a SQLite database of another program; give another path")
+    return str(connection.execute("PRAGMA journal_mode").fetchall()[0][0])

@@ -1,0 +1,79 @@
+-- messages_without_strand
+-- Messages in a strand that is not there.
+SELECT id, key FROM message WHERE NOT EXISTS (SELECT 1 FROM strand WHERE strand = key >> 32);
+
+-- strands_without_session
+-- Strands of a life that no session has and that is not being removed.
+SELECT strand FROM strand AS s
+ WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = s.incarnation AND live = 1)
+   AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = s.incarnation);
+
+-- messages_without_id
+-- Messages that cannot be found by their id.
+SELECT m.id, m.key FROM message AS m JOIN strand AS s ON s.strand = m.key >> 32
+ WHERE NOT EXISTS (SELECT 1 FROM message_id WHERE incarnation = s.incarnation AND id = m.id AND key = m.key);
+
+-- ids_without_message
+-- Ids of messages that are not there.
+SELECT i.id, i.key FROM message_id AS i LEFT JOIN message AS m ON m.key = i.key
+ WHERE m.key IS NULL OR m.id <> i.id;
+
+-- slices_without_message
+-- Slices of messages that are not there or are not sliced.
+SELECT s.key, s.n FROM slice AS s LEFT JOIN message AS m ON m.key = s.key WHERE m.key IS NULL OR NOT m.flags & 2;
+
+-- media_without_message
+-- Media of messages that are not there or have none.
+SELECT r.key, r.n FROM attachment_ref AS r LEFT JOIN message AS m ON m.key = r.key
+ WHERE m.key IS NULL OR NOT m.flags & 4;
+
+-- unused_attachments
+-- Payloads that no message uses and no upload claims.
+SELECT attachment, bytes FROM attachment AS a
+ WHERE NOT EXISTS (SELECT 1 FROM attachment_ref WHERE attachment = a.attachment)
+   AND NOT EXISTS (SELECT 1 FROM upload WHERE attachment = a.attachment);
+
+-- chunks_without_attachment
+-- Pieces of payloads that are not there.
+SELECT attachment, n FROM chunk AS c WHERE NOT EXISTS (SELECT 1 FROM attachment WHERE attachment = c.attachment);
+
+-- attachments_of_wrong_size
+-- Payloads whose pieces do not add up.
+SELECT a.attachment, a.bytes, coalesce(sum(length(c.data)), 0) AS found
+  FROM attachment AS a LEFT JOIN chunk AS c ON c.attachment = a.attachment
+ WHERE a.hash IS NOT NULL GROUP BY a.attachment HAVING found <> a.bytes;
+
+-- uploads_without_attachment
+-- Claims on payloads that are not there.
+SELECT upload FROM upload AS u WHERE NOT EXISTS (SELECT 1 FROM attachment WHERE attachment = u.attachment);
+
+-- wrong_totals
+-- Sessions whose totals are not what their messages add up to.
+SELECT s.id, s.messages, s.bytes, s.tokens, t.messages AS found FROM session AS s
+  JOIN (SELECT x.session, count(m.key) AS messages, coalesce(sum(m.bytes), 0) AS bytes, coalesce(sum(m.tokens), 0) AS tokens
+          FROM session AS x
+          LEFT JOIN strand AS r ON r.incarnation = x.incarnation AND x.live
+          LEFT JOIN message AS m ON m.key BETWEEN r.strand << 32 AND (r.strand << 32) | 4294967295
+         GROUP BY x.session) AS t ON t.session = s.session
+ WHERE (s.messages, s.bytes, s.tokens) <> (t.messages, t.bytes, t.tokens);
+
+-- seqs_past_the_counter
+-- Messages whose seq the session has yet to give.
+SELECT m.id, m.key FROM session AS s
+  JOIN strand AS r ON r.incarnation = s.incarnation
+  JOIN message AS m ON m.key >= (r.strand << 32 | s.next_seq) AND m.key <= (r.strand << 32 | 4294967295)
+ WHERE s.live = 1;
+
+-- activity_missing
+-- Sessions that a listing would not find.
+SELECT s.id FROM session AS s
+ WHERE s.live = 1 AND s.id NOT GLOB 'plait:stage:*'
+   AND NOT EXISTS (SELECT 1 FROM activity WHERE tenant = s.tenant AND owner = s.owner
+                      AND bucket = s.active_at / 60000000 AND session = s.session);
+
+-- activity_unfounded
+-- Listings of sessions that are not there, or were last active at another time.
+SELECT a.session, a.bucket FROM activity AS a LEFT JOIN session AS s
+    ON s.session = a.session AND s.live = 1 AND s.tenant = a.tenant AND s.owner = a.owner
+   AND a.bucket = s.active_at / 60000000
+ WHERE s.session IS NULL;

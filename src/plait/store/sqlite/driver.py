@@ -1,0 +1,294 @@
+"""The SQLite driver: where plans meet a file, from threads and from event loops, and across forks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+
+import apsw
+
+from plait.errors import ClosedError, StoreUnavailableError
+from plait.model import Finding
+from plait.store.plan import PlanFactory
+from plait.store.sqlite import connection as files
+from plait.store.sqlite import upkeep
+from plait.store.sqlite.connection import Settings
+from plait.store.sqlite.errors import translate
+from plait.store.sqlite.executor import Executor, TooHeavy, Writing
+from plait.store.sqlite.statements import load
+from plait.store.sqlite.writer import Entry, Writer
+
+T = TypeVar("T")
+_drivers: weakref.WeakSet[SQLiteDriver] = weakref.WeakSet()
+FULL_POLL_S = 0.002
+
+
+class SQLiteDriver:
+    """Runs plans on one database file; both faces share it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.journal_mode = ""
+        self._statements = load()
+        self._opened = False
+        self._closed = False
+        self._lock = threading.RLock()
+        self._idle: list[Executor] = []
+        self._busy_readers = 0
+        self._quiet = threading.Condition(self._lock)
+        self._writer = Writer(_Connector(settings, self._statements), settings.busy_timeout_ms)
+        self._writer_end = weakref.finalize(self, self._writer.end)
+        _drivers.add(self)
+
+    # -- life ------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Check or make the file; harmless when called again."""
+        with self._lock:
+            if self._closed:
+                raise ClosedError
+            if self._opened:
+                return
+            try:
+                self.settings, self.journal_mode = files.prepare(self.settings)
+            except apsw.Error as error:
+                raise translate(error) from error
+            self._opened = True
+
+    async def _open_async(self) -> None:
+        """Open in a thread: it may have to wait for other processes."""
+        if not self._opened or self._closed:
+            await asyncio.to_thread(self.open)
+
+    def close(self) -> None:
+        """Commit what was accepted, then let go of the file; harmless when called again."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._close_readers()  # first, so that the writer is the last to close and merges the log
+        self._writer.close()
+
+    def flush(self) -> None:
+        """Put the log and the file on disk, at any durability."""
+        if not self.settings.in_memory:
+            for path in (self.settings.path + "-wal", self.settings.path):
+                _sync(path)
+
+    # -- writing ---------------------------------------------------------------
+
+    def write(self, plan: PlanFactory[T], weight: int = 0) -> T:
+        """Commit a plan, waiting in this thread."""
+        self._ready_to_write()
+        entry = Entry(plan, weight, None)
+        if self._writer.run_here(entry):
+            return entry.outcome()  # type: ignore[no-any-return]
+        self._writer.submit(entry)
+        return entry.wait()  # type: ignore[no-any-return]
+
+    async def write_async(self, plan: PlanFactory[T], weight: int = 0) -> T:
+        """Commit a plan, waiting on the running event loop."""
+        await self._open_async()
+        self._ready_to_write()
+        while self._writer.full:  # noqa: ASYNC110 - an event would have to reach across threads and loops for it
+            await asyncio.sleep(FULL_POLL_S)
+        entry = Entry(plan, weight, asyncio.get_running_loop())
+        self._writer.submit(entry)
+        return await entry.wait_async()  # type: ignore[no-any-return]
+
+    def _ready_to_write(self) -> None:
+        if not self._opened or self._closed:
+            self.open()
+        if self.settings.read_only:
+            raise StoreUnavailableError("the store was opened read-only; open it without read_only=True to write")
+
+    # -- reading ---------------------------------------------------------------
+
+    def read(self, plan: PlanFactory[T]) -> T:
+        """Run a plan in one snapshot, in this thread."""
+        self.open()
+        try:
+            return self._read(plan, on_loop=False)
+        except (apsw.Error, MemoryError) as error:
+            raise translate(error) from error
+
+    async def read_async(self, plan: PlanFactory[T]) -> T:
+        """Run a plan in one snapshot: on the loop if it is light, in a thread if it is not."""
+        await self._open_async()
+        try:
+            return self._read(plan, on_loop=True)
+        except (TooHeavy, apsw.BusyError):
+            return await asyncio.to_thread(self.read, plan)
+        except (apsw.Error, MemoryError) as error:
+            raise translate(error) from error
+
+    def _read(self, plan: PlanFactory[T], *, on_loop: bool) -> T:
+        with self._reader(on_loop=on_loop) as executor:
+            executor.refuse_heavy = on_loop
+            executor.binds.clear()
+            with executor.snapshot():
+                result = executor.run(plan)
+            for bind in executor.binds:
+                bind.ref.incarnation = bind.incarnation
+            return result
+
+    @contextmanager
+    def _reader(self, *, on_loop: bool) -> Iterator[Executor]:
+        """A reading connection for the time of one plan."""
+        if self.settings.in_memory:
+            with self._memory(on_loop=on_loop) as executor:
+                yield executor
+            return
+        executor = self._check_out()
+        try:
+            if not on_loop:
+                executor.connection.set_busy_timeout(self.settings.busy_timeout_ms)
+            yield executor
+        finally:
+            if not on_loop:
+                executor.connection.set_busy_timeout(0)
+            self._check_in(executor)
+
+    def _check_out(self) -> Executor:
+        with self._lock:
+            if self._closed:
+                raise ClosedError
+            self._busy_readers += 1
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return Executor(files.open_reader(self.settings, wait=False), self._statements)
+        except BaseException:
+            self._check_in(None)
+            raise
+
+    def _check_in(self, executor: Executor | None) -> None:
+        with self._lock:
+            self._busy_readers -= 1
+            if executor is not None:
+                if self._closed:
+                    executor.connection.close()
+                else:
+                    self._idle.append(executor)
+            self._quiet.notify_all()
+
+    @contextmanager
+    def _memory(self, *, on_loop: bool) -> Iterator[Executor]:
+        """The one connection of a store in memory, between the writer's batches."""
+        gate = self._writer.gate
+        if not gate.acquire(blocking=not on_loop):
+            raise TooHeavy
+        try:
+            yield Executor(self._writer.ready().connection, self._statements)
+        finally:
+            gate.release()
+
+    def _close_readers(self) -> None:
+        while self._idle:
+            self._idle.pop().connection.close()
+
+    # -- upkeep ----------------------------------------------------------------
+
+    def backup(self, path: str) -> None:
+        """Copy the database to a new file, in steps between which others write."""
+        self.open()
+        with self._upkeep() as connection:
+            upkeep.backup(connection, path)
+
+    def doctor(self, fix: bool) -> list[Finding]:
+        """Check the file; mend what can be mended."""
+        self.open()
+        with self._upkeep() as connection:
+            return upkeep.examine(connection, self.settings, fix=fix and not self.settings.read_only)
+
+    def vacuum(self, purge: bool) -> None:
+        """Write the file anew without its gaps."""
+        self._ready_to_write()
+        with self._upkeep() as connection:
+            upkeep.vacuum(connection, purge=purge)
+
+    @contextmanager
+    def _upkeep(self) -> Iterator[apsw.Connection]:
+        """A connection of its own for work that takes long (in memory: the only one)."""
+        try:
+            if self.settings.in_memory:
+                with self._writer.gate:
+                    writing = self._writer.ready()
+                    writing.forget()
+                    yield writing.connection
+                return
+            connect = files.open_reader if self.settings.read_only else files.open_writer
+            with closing(connect(self.settings)) as connection:
+                yield connection
+        except (apsw.Error, OSError) as error:
+            raise translate(error) from error
+
+    # -- forks -----------------------------------------------------------------
+    # SQLite keeps its file locks per process in tables that a child would inherit without the
+    # locks themselves. So nothing may be open while the process forks; it is opened again after.
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        while self._busy_readers:
+            self._quiet.wait()
+        self._writer.gate.acquire()
+        if not self.settings.in_memory:
+            self._close_readers()
+            self._writer.let_go()
+
+    def after_fork_in_parent(self) -> None:
+        self._writer.gate.release()
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        memory = self._writer.writing
+        self._lock = threading.RLock()
+        self._quiet = threading.Condition(self._lock)
+        self._writer.reset()
+        self._writer.writing = memory
+
+
+class _Connector:
+    """Makes the writer's connection; apart from the driver, so that the thread does not keep it alive."""
+
+    def __init__(self, settings: Settings, statements: dict[str, Any]) -> None:
+        self._settings = settings
+        self._statements = statements
+
+    def __call__(self) -> Writing:
+        return Writing(files.open_writer(self._settings), self._statements)
+
+
+def _sync(path: str) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _before_fork() -> None:
+    for driver in list(_drivers):
+        driver.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for driver in list(_drivers):
+        driver.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for driver in list(_drivers):
+        driver.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

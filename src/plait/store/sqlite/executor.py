@@ -1,0 +1,232 @@
+"""Running plans on a connection: readers in one snapshot, writers in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import apsw
+
+from plait.errors import UnsupportedError
+from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take
+from plait.store.protocol import SessionRef
+from plait.store.sqlite.statements import BATCH_SIZES, Statement
+
+T = TypeVar("T")
+HeadKey = tuple[str, str, str]
+MAX_HEADS = 4096
+"""Session rows kept in memory between transactions."""
+
+
+class TooHeavy(Exception):
+    """The plan asks for more than may be done on an event loop; run it again in a thread."""
+
+
+class Executor:
+    """Runs the reading steps of plans on one connection."""
+
+    def __init__(self, connection: apsw.Connection, statements: dict[str, Statement]) -> None:
+        self.connection = connection
+        self._texts = {name: statement.text for name, statement in statements.items()}
+        self._statements = statements
+        self._run: Callable[..., Any] = connection.execute
+        self.binds: list[Bind] = []
+        self.refuse_heavy = False
+
+    def run(self, factory: PlanFactory[T]) -> T:
+        """Run a plan to its end."""
+        plan: Plan[T] = factory()
+        answer: Any = None
+        try:
+            while True:
+                answer = self.answer(plan.send(answer))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        finally:
+            plan.close()
+
+    def answer(self, step: Step) -> Any:
+        """Carry out one step."""
+        if type(step) is Ask:
+            return self.ask(step)
+        if type(step) is Take:
+            return self.take(step.ref)
+        if type(step) is Claim:
+            return self.claim(step)
+        if type(step) is Bind:
+            return self.binds.append(step)
+        raise UnsupportedError(f"a plan that only reads yielded {step!r}")
+
+    def ask(self, step: Ask) -> list[Row]:
+        if step.heavy and self.refuse_heavy:
+            raise TooHeavy
+        cursor = self._run(self._texts[step.query], step.args)
+        if step.budget_bytes is None:
+            return cursor.fetchall()  # type: ignore[no-any-return]
+        return _within(cursor, step.budget_bytes, step.size_at)
+
+    def take(self, ref: SessionRef) -> Head | None:
+        rows = self._run(self._texts["find_session"], (ref.scope.tenant, ref.scope.owner, ref.id)).fetchall()
+        return Head.of(rows[0]) if rows else None
+
+    def claim(self, step: Claim) -> int | None:
+        rows = self._run(self._texts["find_message"], step).fetchall()
+        return rows[0][0] if rows else None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One committed state for all that is read inside; nothing stays open after it."""
+        self._run("BEGIN")
+        try:
+            yield
+        finally:
+            self._run("ROLLBACK")
+
+
+def _within(cursor: apsw.Cursor, budget_bytes: int, size_at: int) -> list[Row]:
+    """Rows until their sizes reach the budget, at least one."""
+    rows: list[Row] = []
+    for row in cursor:
+        rows.append(row)
+        budget_bytes -= row[size_at]
+        if budget_bytes <= 0:
+            cursor.close()
+            break
+    return rows
+
+
+class Writing(Executor):
+    """Runs plans inside a write transaction, holding back inserts and session rows to send them together."""
+
+    def __init__(self, connection: apsw.Connection, statements: dict[str, Statement]) -> None:
+        super().__init__(connection, statements)
+        self._heads: dict[HeadKey, Head] = {}
+        self._taken: dict[HeadKey, Head] = {}
+        self._puts: dict[str, list[Row]] = {}
+        self._data_version: int | None = None
+        self.careful = True
+        self.wrote = False
+        self.assumed = False
+
+    def begin(self) -> bool:
+        """Begin a write transaction; whether another process has committed since the last one."""
+        self._run("BEGIN IMMEDIATE")
+        moved = self.connection.data_version() != self._data_version
+        if moved or len(self._heads) > MAX_HEADS:
+            self._heads.clear()
+        return moved and self._data_version is not None
+
+    def commit(self) -> None:
+        self.flush()
+        self._run("COMMIT")
+        self._data_version = self.connection.data_version()  # other than the pragma's it counts our commits, too
+        self._taken.clear()
+
+    def rollback(self) -> None:
+        """Undo the transaction if it is still open, and forget all that it had found out."""
+        self.forget()
+        if self.connection.in_transaction:
+            self._run("ROLLBACK")
+
+    def forget(self) -> None:
+        self._heads.clear()
+        self._taken.clear()
+        self._puts.clear()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what is done inside if it fails, keeping the rest of the transaction."""
+        self._run("SAVEPOINT plan")
+        try:
+            yield
+            self.flush()
+            self._run("RELEASE plan")
+        except BaseException:
+            self.forget()
+            if self.connection.in_transaction:
+                self._run("ROLLBACK TO plan")
+                self._run("RELEASE plan")
+            raise
+
+    def answer(self, step: Step) -> Any:
+        if type(step) is Put:
+            self.wrote = True
+            return self._puts.setdefault(step.query, []).extend(step.rows)
+        if type(step) is Do:
+            self.flush()
+            self.wrote = True
+            return self._run(self._texts[step.query], step.args).fetchall()
+        if type(step) is Forget:
+            return self._drop(step.ref)
+        return super().answer(step)
+
+    def _drop(self, ref: SessionRef) -> None:
+        self.flush()
+        key = (ref.scope.tenant, ref.scope.owner, ref.id)
+        self._heads.pop(key, None)
+        self._taken.pop(key, None)
+
+    def ask(self, step: Ask) -> list[Row]:
+        self.flush()
+        return super().ask(step)
+
+    def take(self, ref: SessionRef) -> Head | None:
+        key = (ref.scope.tenant, ref.scope.owner, ref.id)
+        head = self._heads.get(key)
+        if head is None:
+            self.flush()
+            head = super().take(ref)
+            if head is None:
+                return None
+            self._heads[key] = head
+        self._taken[key] = head
+        return head
+
+    def claim(self, step: Claim) -> int | None:
+        if not self.careful:
+            self.assumed = True
+            return None
+        self.flush()
+        return super().claim(step)
+
+    def flush(self) -> None:
+        """Send what was held back."""
+        if self._puts:
+            puts, self._puts = self._puts, {}
+            for name, rows in puts.items():
+                self._put(name, rows)
+        changed = [head for head in self._taken.values() if head.changed]
+        if changed:
+            self._put("save_session", [_saved(head) for head in changed])
+            for head in changed:
+                head.changed = False
+
+    def _put(self, name: str, rows: list[Row]) -> None:
+        texts = self._statements[name].many
+        start = 0
+        for size in BATCH_SIZES:
+            while len(rows) - start >= size:
+                batch = rows[start : start + size]
+                self._run(texts[size], batch[0] if size == 1 else [value for row in batch for value in row])
+                start += size
+
+
+def _saved(head: Head) -> Row:
+    """A head as `save_session` takes it."""
+    return (
+        head.session,
+        head.incarnation,
+        head.live,
+        head.next_seq,
+        head.leaf,
+        head.version,
+        head.epoch,
+        head.messages,
+        head.bytes,
+        head.tokens,
+        head.path_messages,
+        head.path_bytes,
+        head.path_tokens,
+        head.active_at_us,
+    )

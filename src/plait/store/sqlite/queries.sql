@@ -1,0 +1,382 @@
+-- next_number
+-- The next number of a counter, never given twice.
+UPDATE counter SET value = value + 1 WHERE name = :name RETURNING value;
+
+-- find_session
+-- The session row by its name: the one place where a scope is checked.
+SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
+       path_messages, path_bytes, path_tokens, created_at, active_at
+  FROM session WHERE tenant = :tenant AND owner = :owner AND id = :id;
+
+-- create_session
+-- A session's row, or a new life in the row of a deleted one, whose counters go on.
+INSERT INTO session (incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
+                     path_messages, path_bytes, path_tokens, created_at, active_at, tenant, owner, id)
+VALUES (:incarnation, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, :at, :at, :tenant, :owner, :id)
+    ON CONFLICT (tenant, owner, id) DO UPDATE
+   SET incarnation = excluded.incarnation, live = 1,
+       created_at = excluded.created_at, active_at = excluded.active_at;
+
+-- save_session
+-- What a transaction made of a session's row.
+WITH new (session, incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
+          path_messages, path_bytes, path_tokens, active_at) AS (
+VALUES (:session, :incarnation, :live, :next_seq, :leaf, :version, :epoch, :messages, :bytes, :tokens,
+        :path_messages, :path_bytes, :path_tokens, :active_at))
+UPDATE session
+   SET incarnation = new.incarnation, live = new.live, next_seq = new.next_seq, leaf = new.leaf,
+       version = new.version, epoch = new.epoch, messages = new.messages, bytes = new.bytes,
+       tokens = new.tokens, path_messages = new.path_messages, path_bytes = new.path_bytes,
+       path_tokens = new.path_tokens, active_at = new.active_at
+  FROM new WHERE session.session = new.session;
+
+-- rename_session
+-- Give a hidden session the number and the name it is published under.
+UPDATE session SET session = :session, id = :id WHERE session = :hidden;
+
+-- drop_session
+-- Remove a session's row, whose numbers another row goes on with.
+DELETE FROM session WHERE session = :session;
+
+-- move_changes
+-- Hand the change record of a row over to the row that takes its place.
+UPDATE change SET session = :session WHERE session = :hidden;
+
+-- move_info
+-- Hand the catalogue entry of a row over to the row that takes its place.
+UPDATE info SET session = :session WHERE session = :hidden;
+
+-- stages
+-- Hidden sessions begun before a time.
+SELECT tenant, owner, id FROM session
+ WHERE id >= :lowest AND id < :highest AND live = 1 AND active_at < :before;
+
+-- find_info
+-- A session's catalogue entry and state.
+SELECT name, owned_by, parent, pinned, metadata, state FROM info WHERE session = :session;
+
+-- add_info
+-- Write a session's catalogue entry and state.
+INSERT INTO info (session, name, owned_by, parent, pinned, metadata, state)
+VALUES (:session, :name, :owned_by, :parent, :pinned, :metadata, :state);
+
+-- drop_info
+-- Remove a session's catalogue entry and state.
+DELETE FROM info WHERE session = :session;
+
+-- add_activity
+-- Note in which coarse time a session was last active.
+INSERT INTO activity (tenant, owner, bucket, session) VALUES (:tenant, :owner, :bucket, :session);
+
+-- drop_activity
+-- Forget that a session was last active in a coarse time.
+DELETE FROM activity WHERE tenant = :tenant AND owner = :owner AND bucket = :bucket AND session = :session;
+
+-- next_bucket
+-- The newest coarse time at or before one in which sessions of a scope were last active.
+SELECT max(bucket) FROM activity WHERE tenant = :tenant AND owner = :owner AND bucket <= :bucket;
+
+-- sessions_in_bucket
+-- The live sessions of a scope last active in a coarse time.
+SELECT s.session, s.incarnation, s.live, s.next_seq, s.leaf, s.version, s.epoch, s.messages, s.bytes, s.tokens,
+       s.path_messages, s.path_bytes, s.path_tokens, s.created_at, s.active_at, s.id
+  FROM activity AS a JOIN session AS s ON s.session = a.session
+ WHERE a.tenant = :tenant AND a.owner = :owner AND a.bucket = :bucket AND s.live = 1;
+
+-- add_strand
+-- A strand and where it forks off.
+INSERT INTO strand (strand, incarnation, parent, fork) VALUES (:strand, :incarnation, :parent, :fork);
+
+-- strand_chain
+-- A strand and those it forks off from, upwards.
+WITH RECURSIVE up (strand, parent, fork) AS (
+  SELECT strand, parent, fork FROM strand WHERE strand = :strand
+  UNION ALL
+  SELECT s.strand, s.parent, s.fork FROM up JOIN strand AS s ON s.strand = up.parent
+)
+SELECT strand, parent, fork FROM up LIMIT :limit;
+
+-- strands
+-- Every strand of a session with its first and last surviving key, 0 where no row is left.
+SELECT strand, parent, fork,
+       coalesce((SELECT min(key) FROM message WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295), 0),
+       coalesce((SELECT max(key) FROM message WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295), 0)
+  FROM strand WHERE incarnation = :incarnation;
+
+-- strands_at
+-- Whether any strand forks off a strand between two seqs.
+SELECT strand FROM strand WHERE parent = :parent AND fork BETWEEN :lo AND :hi LIMIT 1;
+
+-- drop_strands
+-- Remove the strands of a life that is over.
+DELETE FROM strand WHERE incarnation = :incarnation;
+
+-- add_message
+-- A message's row.
+INSERT INTO message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
+VALUES (:key, :version, :bytes, :tokens, :created_at, :flags, :format, :role, :id, :body);
+
+-- add_message_id
+-- Which key a message id of a session has; the unique key of ids.
+INSERT INTO message_id (incarnation, id, key) VALUES (:incarnation, :id, :key);
+
+-- change_message
+-- A message's new content; seq, time and version of insertion stay.
+UPDATE message SET bytes = :bytes, tokens = :tokens, flags = :flags, format = :format, role = :role, body = :body
+ WHERE key = :key;
+
+-- find_message
+-- The key of a message id.
+SELECT key FROM message_id WHERE incarnation = :incarnation AND id = :id;
+
+-- find_messages
+-- The keys of a JSON list of message ids.
+SELECT m.id, m.key FROM json_each(:ids) AS asked
+ CROSS JOIN message_id AS m ON m.incarnation = :incarnation AND m.id = asked.value;
+
+-- message_by_key
+-- One message's row.
+SELECT key, id, role, bytes, tokens, created_at, flags, format, body FROM message WHERE key = :key;
+
+-- message_body
+-- The body of one message's row.
+SELECT body FROM message WHERE key = :key;
+
+-- messages_up
+-- Message rows of a key range, oldest first; a large body is left out, to be fetched by itself.
+SELECT key, id, role, bytes, tokens, created_at, flags, format, CASE WHEN bytes <= :large THEN body END
+  FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
+
+-- messages_down
+-- Message rows of a key range, newest first; a large body is left out, to be fetched by itself.
+SELECT key, id, role, bytes, tokens, created_at, flags, format, CASE WHEN bytes <= :large THEN body END
+  FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key DESC LIMIT :limit;
+
+-- keys_by_seq
+-- Keys and sizes of the messages of all strands of a session between two seqs, in seq order.
+SELECT m.key, m.bytes
+  FROM strand AS s JOIN message AS m ON m.key > (s.strand << 32 | :after) AND m.key <= (s.strand << 32 | :upto)
+ WHERE s.incarnation = :incarnation
+ ORDER BY m.key & 4294967295;
+
+-- messages_by_keys
+-- Message rows of a JSON list of keys; a large body is left out, to be fetched by itself.
+SELECT m.key, m.id, m.role, m.bytes, m.tokens, m.created_at, m.flags, m.format,
+       CASE WHEN m.bytes <= :large THEN m.body END
+  FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value;
+
+-- message_stats
+-- Message rows of a key range without their content, oldest first.
+SELECT key, id, role, bytes, tokens, created_at FROM message
+ WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
+
+-- message_sizes
+-- Sizes of a JSON list of keys.
+SELECT m.key, m.bytes, m.tokens FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value;
+
+-- sizes_up
+-- Keys and sizes of a key range, oldest first.
+SELECT key, bytes FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
+
+-- sizes_down
+-- Keys and sizes of a key range, newest first.
+SELECT key, bytes FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key DESC LIMIT :limit;
+
+-- range_totals
+-- Messages, bytes and tokens of a key range.
+SELECT count(*), coalesce(sum(bytes), 0), coalesce(sum(tokens), 0) FROM message WHERE key BETWEEN :lo AND :hi;
+
+-- first_in_range
+-- The first surviving key and id of a key range.
+SELECT key, id FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT 1;
+
+-- last_in_range
+-- The last surviving key and id of a key range.
+SELECT key, id FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key DESC LIMIT 1;
+
+-- newest_message
+-- The key and seq of the message of highest seq in a session.
+SELECT newest, max(newest & 4294967295) FROM (
+  SELECT (SELECT max(key) FROM message WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295) AS newest
+    FROM strand WHERE incarnation = :incarnation)
+ WHERE newest IS NOT NULL HAVING newest IS NOT NULL;
+
+-- messages_with_rest
+-- Which of a JSON list of keys have slices or media.
+SELECT m.key FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value WHERE m.flags & 6;
+
+-- drop_messages
+-- Remove the messages of a JSON list of keys.
+DELETE FROM message WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- drop_message_ids
+-- Free the ids of the messages of a JSON list of keys.
+DELETE FROM message_id WHERE incarnation = :incarnation
+   AND id IN (SELECT m.id FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value);
+
+-- shared_ids
+-- An id that two lives of sessions both have.
+SELECT a.id FROM message_id AS a JOIN message_id AS b ON b.incarnation = :into AND b.id = a.id
+ WHERE a.incarnation = :source LIMIT 1;
+
+-- graft_strand
+-- Hang a strand below a message of another session, which it is to become a part of.
+UPDATE strand SET parent = :parent, fork = :fork WHERE strand = :strand;
+
+-- graft_versions
+-- Number the insertions of staged messages after a session's changes.
+UPDATE message SET version = version + :version
+ WHERE key IN (SELECT m.key FROM strand AS s
+                 JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
+                WHERE s.incarnation = :incarnation);
+
+-- graft_message_ids
+-- Make the ids of staged messages a session's own.
+UPDATE message_id SET incarnation = :into WHERE incarnation = :incarnation;
+
+-- graft_strands
+-- Make staged strands a session's own.
+UPDATE strand SET incarnation = :into WHERE incarnation = :incarnation;
+
+-- copy_messages
+-- Copy a key range into another strand; versions go on from the target's.
+INSERT INTO message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
+SELECT key + (:shift << 32), :version + row_number() OVER (ORDER BY key),
+       bytes, tokens, created_at, flags, format, role, id, body
+  FROM message WHERE key BETWEEN :lo AND :hi;
+
+-- copy_message_ids
+-- Copy the ids of a key range into another session.
+INSERT INTO message_id (incarnation, id, key)
+SELECT :incarnation, id, key + (:shift << 32) FROM message WHERE key BETWEEN :lo AND :hi;
+
+-- copy_slices
+-- Copy the slices of a key range into another strand.
+INSERT INTO slice (key, n, body)
+SELECT key + (:shift << 32), n, body FROM slice WHERE key BETWEEN :lo AND :hi;
+
+-- copy_attachment_refs
+-- Let the copies of a key range use the same payloads.
+INSERT INTO attachment_ref (key, n, attachment, at)
+SELECT key + (:shift << 32), n, attachment, at FROM attachment_ref WHERE key BETWEEN :lo AND :hi;
+
+-- add_slice
+-- A further piece of a long body.
+INSERT INTO slice (key, n, body) VALUES (:key, :n, :body);
+
+-- slices_of
+-- The further pieces of a long body.
+SELECT n, body FROM slice WHERE key = :key ORDER BY n;
+
+-- drop_slices
+-- Remove the further pieces of a body.
+DELETE FROM slice WHERE key = :key;
+
+-- find_attachment
+-- A scope's payload by its hash.
+SELECT attachment FROM attachment WHERE tenant = :tenant AND owner = :owner AND hash = :hash;
+
+-- add_attachment
+-- A payload of a scope.
+INSERT INTO attachment (tenant, owner, hash, bytes) VALUES (:tenant, :owner, :hash, :bytes) RETURNING attachment;
+
+-- finish_attachment
+-- The hash and size of a payload that has been put.
+UPDATE attachment SET hash = :hash, bytes = :bytes WHERE attachment = :attachment;
+
+-- drop_attachment
+-- Remove a payload.
+DELETE FROM attachment WHERE attachment = :attachment;
+
+-- add_chunk
+-- A piece of a payload.
+INSERT INTO chunk (attachment, n, data) VALUES (:attachment, :n, :data);
+
+-- chunks_of
+-- All pieces of a payload.
+SELECT data FROM chunk WHERE attachment = :attachment ORDER BY n;
+
+-- chunk
+-- One piece of a payload, as long as the message uses it.
+SELECT c.data FROM attachment_ref AS r JOIN chunk AS c ON c.attachment = r.attachment
+ WHERE r.key = :key AND r.attachment = :attachment AND c.n = :n LIMIT 1;
+
+-- drop_chunks
+-- Remove the pieces of a payload.
+DELETE FROM chunk WHERE attachment = :attachment;
+
+-- add_attachment_ref
+-- Note that a message uses a payload, and where.
+INSERT INTO attachment_ref (key, n, attachment, at) VALUES (:key, :n, :attachment, :at);
+
+-- attachment_refs_of
+-- The payloads a message uses, in the order of their places; the size is NULL if the payload is gone.
+SELECT r.n, r.attachment, r.at, a.bytes FROM attachment_ref AS r
+  LEFT JOIN attachment AS a ON a.attachment = r.attachment WHERE r.key = :key ORDER BY r.n;
+
+-- attachment_hashes_of
+-- Places and hashes of the payloads a message uses.
+SELECT r.at, a.hash FROM attachment_ref AS r JOIN attachment AS a ON a.attachment = r.attachment
+ WHERE r.key = :key ORDER BY r.n;
+
+-- attachments_of
+-- Which payloads a message uses, each once.
+SELECT DISTINCT attachment FROM attachment_ref WHERE key = :key;
+
+-- drop_attachment_refs
+-- A message uses no payloads any more.
+DELETE FROM attachment_ref WHERE key = :key;
+
+-- attachment_in_use
+-- Whether a message uses a payload or an upload claims it.
+SELECT 1 FROM attachment_ref WHERE attachment = :attachment
+UNION ALL SELECT 1 FROM upload WHERE attachment = :claimed LIMIT 1;
+
+-- add_upload
+-- A claim on a payload.
+INSERT INTO upload (upload, attachment, touched_at) VALUES (:upload, :attachment, :touched_at);
+
+-- touch_upload
+-- A claim is alive.
+UPDATE upload SET touched_at = :touched_at WHERE upload = :upload;
+
+-- move_upload
+-- A claim goes over to the payload that the scope had already.
+UPDATE upload SET attachment = :attachment, touched_at = :touched_at WHERE upload = :upload;
+
+-- drop_upload
+-- A claim is used up or has lapsed.
+DELETE FROM upload WHERE upload = :upload;
+
+-- lapsed_uploads
+-- Claims not touched since a time.
+SELECT upload, attachment FROM upload WHERE touched_at < :before;
+
+-- add_change
+-- A change that is not an append.
+INSERT INTO change (session, version, incarnation, kind, operation, at, data)
+VALUES (:session, :version, :incarnation, :kind, :operation, :at, :data);
+
+-- changed_keys
+-- Keys of the messages updated or deleted in a session after a version.
+SELECT CASE c.kind WHEN 'update' THEN json_extract(c.data, '$.key') ELSE k.value END
+  FROM change AS c LEFT JOIN json_each(CASE c.kind WHEN 'delete' THEN c.data ELSE '{"keys":[]}' END, '$.keys') AS k
+ WHERE c.session = :session AND c.version > :version AND c.kind IN ('update', 'delete');
+
+-- add_purge
+-- A life that is over and whose rows are to be removed.
+INSERT INTO purge (incarnation) VALUES (:incarnation);
+
+-- purges
+-- Lives that are over and not yet purged.
+SELECT incarnation FROM purge;
+
+-- purge_rows
+-- Rows of a life that is over.
+SELECT m.key, m.id, m.flags FROM strand AS s
+  JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
+ WHERE s.incarnation = :incarnation LIMIT :limit;
+
+-- drop_purge
+-- A life has been purged.
+DELETE FROM purge WHERE incarnation = :incarnation;

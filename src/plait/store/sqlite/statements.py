@@ -1,0 +1,55 @@
+"""The statements of `queries.sql`, by name; the only SQL there is beside the migrations."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from importlib import resources
+
+_NAMED = re.compile(r":([a-z_]+)")
+_VALUES = re.compile(r"VALUES\s*\(([^()]*)\)")
+
+BATCH_SIZES = (64, 16, 4, 1)
+"""How many rows a multi-row insert takes: few texts, so that the statement cache keeps them."""
+
+
+class Statement:
+    """One named statement: its text, its parameters in the order they are given."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self.parameters = list(dict.fromkeys(_NAMED.findall(text)))
+
+    @cached_property
+    def many(self) -> dict[int, str]:
+        """The statement for each batch size, its VALUES row repeated that often."""
+        row = _VALUES.search(self.text)
+        if row is None:
+            raise ValueError(f"{self.name} has no VALUES row to repeat")
+        plain = "(" + _NAMED.sub("?", row[1]) + ")"
+        head, tail = self.text[: row.start()], self.text[row.end() :]
+        return {size: f"{head}VALUES {','.join([plain] * size)}{tail}" for size in BATCH_SIZES}
+
+
+def parse(text: str) -> dict[str, Statement]:
+    """The statements of a file: `-- name`, a line of purpose, the statement."""
+    found: dict[str, Statement] = {}
+    for block in re.split(r"^(?=-- [a-z_]+$)", text, flags=re.MULTILINE):
+        if block.strip():
+            name, _purpose, *lines = block.strip().splitlines()
+            name = name.removeprefix("-- ")
+            found[name] = Statement(name, "\n".join(lines).strip().removesuffix(";"))
+    return found
+
+
+def load() -> dict[str, Statement]:
+    """The driver's statements."""
+    return parse(resources.files(__package__).joinpath("queries.sql").read_text(encoding="utf-8"))
+
+
+def migrations() -> list[tuple[int, str]]:
+    """The migrations in order: (version, script)."""
+    folder = resources.files(__package__).joinpath("migrations")
+    files = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
+    return [(int(item.name.split("_")[0]), item.read_text(encoding="utf-8")) for item in files]

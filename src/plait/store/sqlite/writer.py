@@ -1,0 +1,393 @@
+"""The writer: one thread per store that commits waiting plans together and acknowledges them after."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from plait.errors import ClosedError
+from plait.store.plan import Bind, Plan, PlanFactory
+from plait.store.sqlite.errors import translate
+from plait.store.sqlite.executor import Writing
+
+log = logging.getLogger("plait")
+
+BATCH_PLANS = 256
+BATCH_BYTES = 4 << 20
+BATCH_S = 0.020
+QUEUE_PLANS = 8192
+GAP_S = 0.001
+"""How long the writer stands back after a batch when another process is writing too."""
+
+CHECKPOINT_IDLE_PAGES = 1000
+CHECKPOINT_PAGES = 8000
+RESTART_BYTES = 64 << 20
+RESTART_WAIT_MS = 100
+
+
+_END = object()
+"""Queued last: everything before it is committed, then the thread ends."""
+
+
+class Entry:
+    """One plan waiting to be committed, and whoever waits for it."""
+
+    __slots__ = ("_lock", "binds", "error", "future", "loop", "plan", "result", "started", "weight", "withdrawn")
+
+    def __init__(self, plan: PlanFactory[Any], weight: int, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.plan = plan
+        self.weight = weight
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.binds: list[Bind] = []
+        self.started = False
+        self.withdrawn = False
+        self.loop = loop
+        self.future: asyncio.Future[None] | None = loop.create_future() if loop is not None else None
+        self._lock = threading.Lock() if loop is None else None
+        if self._lock is not None:
+            self._lock.acquire()
+
+    def wait(self) -> Any:
+        """Wait in a thread; an interrupt while queued withdraws the plan, later it waits for its end."""
+        assert self._lock is not None
+        try:
+            self._lock.acquire()
+        except BaseException:
+            self.withdrawn = True
+            if self.started:
+                self._lock.acquire()
+            raise
+        return self.outcome()
+
+    async def wait_async(self) -> Any:
+        """Wait on the loop; cancelling withdraws a queued plan, a started one runs to its end."""
+        assert self.future is not None
+        try:
+            await self.future
+        except asyncio.CancelledError:
+            self.withdrawn = True
+            raise
+        return self.outcome()
+
+    def outcome(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    def release(self) -> None:
+        """Wake a thread that waits."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def settle(self) -> None:
+        """Wake a task that waits; runs on its loop."""
+        if self.future is not None and not self.future.done():
+            self.future.set_result(None)
+
+
+class Writer:
+    """Commits plans in the order they came, many to a transaction."""
+
+    def __init__(self, connect: Callable[[], Writing], busy_timeout_ms: int) -> None:
+        self.connect = connect
+        self._busy_timeout_ms = busy_timeout_ms
+        self._closed = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as in a forked child, where no thread and no waiter came along."""
+        self.gate = threading.RLock()
+        self.writing: Writing | None = None
+        self.wal_pages = 0
+        self._checked_pages = self._asked_pages = 0
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._left: deque[Entry] = deque()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def full(self) -> bool:
+        """Whether callers should wait before they queue more."""
+        return self._queue.qsize() > QUEUE_PLANS
+
+    def submit(self, entry: Entry) -> None:
+        """Queue a plan."""
+        with self._lock:
+            if self._closed:
+                raise ClosedError
+            self._queue.put(entry)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name="plait-writer", daemon=True)
+                self._thread.start()
+
+    def run_here(self, entry: Entry) -> bool:
+        """Commit one plan in the calling thread if nobody else is writing or waiting; else do nothing.
+
+        It spares a lone caller two changes of thread. Plans that come meanwhile queue as ever.
+        """
+        if not self._queue.empty() or self._left or not self.gate.acquire(blocking=False):
+            return False
+        batch = [entry]
+        try:
+            if self._closed:
+                raise ClosedError
+            others = self._commit(batch)
+            _wake(batch)
+        except BaseException:  # an interrupt may come at any point of the caller's thread
+            if self.writing is not None:
+                _rollback(self.writing)
+            raise
+        finally:
+            self.gate.release()
+        if self.wal_pages > CHECKPOINT_IDLE_PAGES and self.wal_pages != self._checked_pages:
+            self._request_checkpoint()
+        if others:
+            time.sleep(GAP_S)
+        return True
+
+    def _request_checkpoint(self) -> None:
+        """Let the writer's thread look after the log: an idle turn of its loop does."""
+        if self.wal_pages >= self._asked_pages + CHECKPOINT_IDLE_PAGES or self.wal_pages < self._asked_pages:
+            self._asked_pages = self.wal_pages
+            nothing = Entry(_nothing, 0, None)
+            nothing.withdrawn = True
+            self.submit(nothing)
+
+    def close(self) -> None:
+        """Commit what is queued, then end; harmless when called again."""
+        self.end()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self.let_go()
+
+    def end(self) -> None:
+        """Take no more plans, and end once those queued are committed."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(_END)
+
+    def ready(self) -> Writing:
+        """The connection that writes, opened if it is not."""
+        if self.writing is None:
+            self.writing = self.connect()
+            self.wal_pages = self._checked_pages = 0
+            self.writing.connection.set_wal_hook(self._note_pages)
+        return self.writing
+
+    def _note_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def let_go(self) -> None:
+        """Close the connection; it is opened again when needed."""
+        with self.gate:
+            if self.writing is not None:
+                self.writing.connection.close()
+                self.writing = None
+
+    def _loop(self) -> None:
+        ending = False
+        while not ending or self._left:
+            batch, end = self._next_batch()
+            ending = ending or end
+            with self.gate:
+                others = self._commit(batch) if batch else False
+            _wake(batch)
+            with self.gate:
+                self._checkpoint()
+            if others and not ending:
+                time.sleep(GAP_S)
+
+    def _next_batch(self) -> tuple[list[Entry], bool]:
+        """The next plans that are still wanted, waiting for the first; and whether to end after them."""
+        batch: list[Entry] = []
+        weight = 0
+        while len(batch) < BATCH_PLANS and weight < BATCH_BYTES:
+            entry = self._next(wait=not batch)
+            if entry is None or entry is _END:
+                return batch, entry is _END
+            entry.started = True
+            if entry.withdrawn:
+                entry.release()
+                if not batch:
+                    return batch, False
+            else:
+                batch.append(entry)
+                weight += entry.weight
+        return batch, False
+
+    def _next(self, *, wait: bool) -> Any:
+        """The next entry or the end mark; `None` if there is none and it is not to wait."""
+        if self._left:
+            return self._left.popleft()
+        try:
+            return self._queue.get(block=wait)
+        except queue.Empty:
+            return None
+
+    def _commit(self, batch: list[Entry]) -> bool:
+        """Commit a batch, together if that goes, else one by one; whether other processes write too."""
+        try:
+            writing = self.ready()
+        except Exception as error:
+            _fail(batch, error)
+            return False
+        try:
+            return self._together(writing, batch)
+        except _Apart as apart:
+            return self._apart(writing, apart.batch)
+        except Exception as error:  # BEGIN itself failed: nobody's plan was run
+            writing.rollback()
+            _fail(batch, error)
+            return False
+
+    def _together(self, writing: Writing, batch: list[Entry]) -> bool:
+        """All plans in one transaction, their ids taken on trust."""
+        others = writing.begin()
+        deadline = time.monotonic() + BATCH_S
+        writing.careful = False
+        try:
+            for n, entry in enumerate(batch):
+                self._run_trusting(writing, entry)
+                if time.monotonic() > deadline:
+                    self._left.extendleft(reversed(batch[n + 1 :]))
+                    del batch[n + 1 :]
+                    break
+            writing.commit()
+        except Exception as error:
+            log.debug("a batch of %d plans is run again one by one: %s", len(batch), error)
+            _rollback(writing)
+            raise _Apart(batch) from error
+        return others
+
+    def _run_trusting(self, writing: Writing, entry: Entry) -> None:
+        """Run one plan of a batch; its own refusal stands if it had written nothing."""
+        writing.wrote = writing.assumed = False
+        writing.binds = entry.binds = []
+        entry.error = None
+        try:
+            entry.result = writing.run(entry.plan)
+        except Exception as error:
+            if writing.wrote or writing.assumed or isinstance(error, apsw.Error):
+                raise
+            entry.error = translate(error)
+
+    def _apart(self, writing: Writing, batch: list[Entry]) -> bool:
+        """Each plan in a savepoint of one transaction; if that breaks, each in its own."""
+        writing.careful = True
+        if len(batch) == 1:
+            self._alone(writing, batch[0])
+            return False
+        try:
+            others = writing.begin()
+            for entry in batch:
+                self._run_saved(writing, entry)
+            writing.commit()
+            return others
+        except Exception as error:
+            log.warning("a transaction of %d plans was lost, each is run again by itself: %s", len(batch), error)
+            _rollback(writing)
+            for entry in batch:
+                self._alone(writing, entry)
+            return False
+
+    def _run_saved(self, writing: Writing, entry: Entry) -> None:
+        """Run one plan in a savepoint; raises only if the whole transaction is gone."""
+        writing.binds = entry.binds = []
+        entry.error = None
+        try:
+            with writing.savepoint():
+                entry.result = writing.run(entry.plan)
+        except Exception as error:
+            if not writing.connection.in_transaction:
+                raise
+            entry.error = translate(error)
+
+    def _alone(self, writing: Writing, entry: Entry) -> None:
+        """Run one plan in a transaction of its own."""
+        writing.careful = True
+        writing.binds = entry.binds = []
+        entry.error = None
+        try:
+            writing.begin()
+            entry.result = writing.run(entry.plan)
+            writing.commit()
+        except Exception as error:
+            _rollback(writing)
+            entry.error = translate(error)
+
+    def _checkpoint(self) -> None:
+        """Move the log into the file when idle, or when it has grown long; never truncate it."""
+        pages = self.wal_pages
+        if self.writing is None or pages <= CHECKPOINT_IDLE_PAGES or pages == self._checked_pages:
+            return
+        idle = self._queue.empty() and not self._left
+        if not idle and pages < max(CHECKPOINT_PAGES, self._checked_pages + CHECKPOINT_IDLE_PAGES):
+            return
+        self._checked_pages = pages
+        connection = self.writing.connection
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if pages * 8192 > RESTART_BYTES:
+                connection.set_busy_timeout(RESTART_WAIT_MS)
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        except apsw.Error as error:  # readers are in the way, or the disk: the log just stays longer
+            log.debug("checkpoint put off: %s", error)
+        finally:
+            connection.set_busy_timeout(self._busy_timeout_ms)
+
+
+class _Apart(Exception):
+    """The batch is to be run again plan by plan."""
+
+    def __init__(self, batch: list[Entry]) -> None:
+        self.batch = batch
+
+
+def _nothing() -> Plan[None]:
+    yield from ()
+
+
+def _rollback(writing: Writing) -> None:
+    try:
+        writing.rollback()
+    except apsw.Error as error:
+        log.error("rolling back failed: %s", error)
+
+
+def _fail(batch: list[Entry], error: Exception) -> None:
+    for entry in batch:
+        entry.error = translate(error)
+
+
+def _wake(batch: list[Entry]) -> None:
+    """Acknowledge: bind the refs, then wake each waiter, each loop once."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[Entry]] = defaultdict(list)
+    for entry in batch:
+        if entry.error is None:
+            for bind in entry.binds:
+                bind.ref.incarnation = bind.incarnation
+        if entry.loop is None:
+            entry.release()
+        else:
+            by_loop[entry.loop].append(entry)
+    for loop, entries in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, entries)
+        except RuntimeError:  # the loop is closed: nobody waits any more, the writes stand
+            log.debug("%d writes were committed after their event loop was closed", len(entries))
+
+
+def _settle(entries: list[Entry]) -> None:
+    for entry in entries:
+        entry.settle()

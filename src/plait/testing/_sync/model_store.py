@@ -1,0 +1,730 @@
+"""Generated from src/plait/testing/_async/model_store.py by tools/unasync.py: edit that file. A store in plain dicts and lists: the oracle that real stores are compared with, and a test double.
+
+As dumb as possible on purpose: messages hold their parent's id, every answer is computed anew by
+walking them, nothing is cached, and nothing outlives the object.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import copy
+import datetime as dt
+import hashlib
+import time
+from collections.abc import Iterator, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any, Literal
+
+from plait import formats, jsontext
+from plait.errors import (
+    ClosedError,
+    ConflictError,
+    LeafMovedError,
+    NotFoundError,
+    SessionDeletedError,
+    UsageError,
+)
+from plait.logic.ids import STAGE_PREFIX
+from plait.model import Json, Leaf, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.store.protocol import (
+    Described,
+    Expect,
+    Kind,
+    NewMessage,
+    Path,
+    Range,
+    Scope,
+    SessionRef,
+    Stat,
+    Suffix,
+    Updated,
+    Written,
+)
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_PIECE = 1 << 20
+
+
+@dataclass
+class _Row:
+    """A stored message: what was given, its place, and its parent as a plain id."""
+
+    new: NewMessage
+    seq: int
+    parent: str | None
+    created_at_us: int
+    strand: int
+
+
+@dataclass
+class _Life:
+    """One life of a session id, from its creation to its deletion or to the next `clear`."""
+
+    incarnation: int
+    created_at_us: int
+    active_at_us: int
+    rows: dict[str, _Row] = field(default_factory=dict[str, _Row])
+    leaf: str | None = None
+    name: str | None = None
+    owner: str | None = None
+    parent_id: str | None = None
+    pinned: bool = False
+    metadata: Json = field(default_factory=dict[str, Any])
+    state: Json = field(default_factory=dict[str, Any])
+    altered: list[tuple[int, _Row]] = field(default_factory=list[tuple[int, "_Row"]])
+    """Rows that were updated or deleted, each with the version of that change."""
+
+
+@dataclass
+class _Counters:
+    """The numbers of a session id that are never used again, whatever happens to its lives."""
+
+    seq: int = 0
+    version: int = 0
+    incarnation: int = 0
+    strand: int = 0
+
+
+_Key = tuple[Scope, str]
+
+
+class ModelStore:
+    """An in-memory store that follows the `Store` contract by the most obvious means.
+
+    Everything in it is lost when the object is. It is slow on long sessions: use it as a double
+    in tests, and as the model that another store is compared with.
+    """
+
+    def __init__(self) -> None:
+        self._lives: dict[_Key, _Life] = {}
+        self._counters: dict[_Key, _Counters] = {}
+        self._blobs: dict[tuple[Scope, bytes], bytes] = {}
+        self._uploads: dict[tuple[Scope, str], bytes] = {}
+        self._latest_us = 0
+        self._stages = 0
+        self._closed = False
+
+    def open(self) -> None:
+        """Make ready; a closed model store may be opened again and still holds what it held."""
+        self._closed = False
+
+    def close(self) -> None:
+        """Refuse further calls until opened again."""
+        self._closed = True
+
+    def flush(self) -> None:
+        """Do nothing: there is no disk."""
+        self._check_open()
+
+    # -- writes
+
+    def append(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        kind: Kind = "append",
+        activate: bool = True,
+        refuse_other: bool = False,
+    ) -> list[Written]:
+        """Add a chain of messages after `parent`, all or none; an id that is there is left as it is."""
+        life = self._look(session)
+        counters = self._counters.get(_key(session)) or _Counters()
+        branched = _moved(expect, life, counters, messages)
+        if branched and expect is not None:
+            parent, activate = expect.leaf_id, False
+        after = _resolve_parent(life, parent)
+        if not messages:
+            return []
+        for message in messages:
+            if life is None or message.id not in life.rows:
+                self._check_media(session.scope, message)
+            elif refuse_other and _content(life.rows[message.id].new) != _content(message):
+                raise ConflictError(f"message {message.id!r} is there already, with other content")
+        life = life or self._begin(session, self._now_us())
+        written: list[Written] = []
+        for message in messages:
+            new = message.id not in life.rows
+            differs = not new and _content(life.rows[message.id].new) != _content(message)
+            if new:
+                self._insert(session, life, message, after)
+                if activate:
+                    life.leaf = message.id
+            stored = _message(life.rows[message.id], self._media(session.scope))
+            written.append(Written(stored, new, new and branched, differs))
+            after = message.id
+        session.incarnation = life.incarnation
+        return written
+
+    def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
+        """Replace the content of the message with this id; its seq, parent and time stay."""
+        life = self._look(session)
+        row = life.rows.get(message.id) if life else None
+        if life is not None and row is not None:
+            self._check_media(session.scope, message)
+        self._find(session)
+        if life is None or row is None:
+            return None
+        changed = _content(row.new) != _content(message)
+        if changed:
+            self._keep_media(session.scope, message)
+            row.new = message
+            self._touch(session, life)
+            life.altered.append((self._counters[_key(session)].version, row))
+            self._drop_unused(session.scope)
+        return Updated(_message(row, self._media(session.scope)), changed)
+
+    def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
+        """Remove these messages, their children going to the nearest surviving ancestor."""
+        life = self._find(session)
+        if life is None:
+            return []
+        removed = [id for id in dict.fromkeys(ids) if id in life.rows]
+        if removed:
+            gone = set(removed)
+            for row in life.rows.values():
+                row.parent = _surviving(life, row.parent, gone)
+            leaf = _surviving(life, life.leaf, gone)
+            self._touch(session, life)
+            for id in removed:
+                life.altered.append((self._counters[_key(session)].version, life.rows.pop(id)))
+            life.leaf = leaf if leaf is not None or life.leaf is None else _newest(life)
+            self._drop_unused(session.scope)
+        return removed
+
+    def clear(self, session: SessionRef) -> bool:
+        """Remove every message and begin a new incarnation, to which `session` is then bound."""
+        life = self._find(session)
+        if life is None or not life.rows:
+            return False
+        counters = self._counters[_key(session)]
+        counters.incarnation += 1
+        life.incarnation = session.incarnation = counters.incarnation
+        life.rows, life.altered, life.leaf = {}, [], None
+        self._touch(session, life)
+        self._drop_unused(session.scope)
+        return True
+
+    def checkout(self, session: SessionRef, id: str) -> bool:
+        """Make this message the active leaf; `False` if it is so already; `NotFoundError` if absent."""
+        life = self._look(session)
+        if life is None or id not in life.rows:
+            raise NotFoundError(f"checkout: there is no message {id!r} in session {session.id!r}")
+        self._find(session)
+        if life.leaf == id:
+            return False
+        life.leaf = id
+        self._touch(session, life)
+        return True
+
+    def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+        """Copy the path to `at` (the active leaf by default) into the new session `target`."""
+        life = self._find(session)
+        hidden = self.stage(target)
+        copied = self._lives[_key(hidden)]
+        copied.parent_id = session.id
+        for row in _path_rows(life, life.leaf if at is None else at) if life else []:
+            copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, strand=0)
+            copied.leaf = row.new.id
+            self._counters[_key(hidden)].version += 1
+            self._counters[_key(hidden)].seq = max(self._counters[_key(hidden)].seq, row.seq)
+        self.publish(hidden, target)
+        copied.created_at_us = copied.active_at_us = created_at_us
+        return len(copied.rows)
+
+    def stage(self, target: SessionRef) -> SessionRef:
+        """A hidden, empty session that can be written like any other and published as `target`."""
+        if self._look(target) is not None:
+            raise ConflictError(f"session {target.id!r} exists; choose another id")
+        self._stages += 1
+        hidden = SessionRef(target.scope, f"{STAGE_PREFIX}{self._stages}")
+        counters = self._counters.get(_key(target)) or _Counters()
+        self._counters[_key(hidden)] = copy.copy(counters)
+        self._begin(hidden, self._now_us())
+        return hidden
+
+    def publish(self, stage: SessionRef, target: SessionRef) -> None:
+        """Make a staged session the session `target`, at once; `ConflictError` if that exists."""
+        if self._look(target) is not None:
+            raise ConflictError(f"session {target.id!r} exists; choose another id")
+        life = self._look(stage)
+        if life is None:
+            raise NotFoundError(f"publish: there is no stage {stage.id!r}")
+        staged, old = self._counters.pop(_key(stage)), self._counters.get(_key(target)) or _Counters()
+        counters = [max(pair) for pair in zip(astuple(staged), astuple(old), strict=True)]
+        self._counters[_key(target)] = _Counters(*counters)
+        self._counters[_key(target)].incarnation += 1
+        life.incarnation = target.incarnation = self._counters[_key(target)].incarnation
+        self._lives[_key(target)] = self._lives.pop(_key(stage))
+        self._touch(target, life)
+
+    def discard(self, stage: SessionRef) -> None:
+        """Give up a staged session; harmless when it was published or given up already."""
+        self._lives.pop(_key(stage), None)
+        self._counters.pop(_key(stage), None)
+        self._drop_unused(stage.scope)
+
+    # -- reads
+
+    def get(self, session: SessionRef, id: str) -> Message | None:
+        """One message by id."""
+        life = self._find(session)
+        row = life.rows.get(id) if life else None
+        return None if row is None else _message(row, self._media(session.scope))
+
+    def path(self, session: SessionRef, leaf: Parent) -> Path | None:
+        """The path to `leaf`, `LEAF` for the active one; `None` if there is no such session."""
+        life = self._find(session)
+        if life is None:
+            return None
+        rows = _path_rows(life, life.leaf if isinstance(leaf, Leaf) else leaf)
+        version = self._counters[_key(session)].version
+        return Path(life.incarnation, version, rows[-1].new.id if rows else None, _ranges(rows))
+
+    def load(
+        self,
+        session: SessionRef,
+        path: Path,
+        *,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+        newest_first: bool = False,
+        limit: int = 50,
+        budget_bytes: int = 4 << 20,
+    ) -> list[Message]:
+        """The next rows of `path` between two seqs (both excluded), in the order asked for."""
+        rows = [
+            row
+            for row in self._rows_on(session, path)
+            if (after_seq is None or row.seq > after_seq) and (before_seq is None or row.seq < before_seq)
+        ]
+        window = _window(rows[::-1] if newest_first else rows, limit, budget_bytes)
+        return [_message(row, self._media(session.scope)) for row in window]
+
+    def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
+        """Rows of `path` after a seq without their content, root first."""
+        rows = [row for row in self._rows_on(session, path) if row.seq > after_seq]
+        return [_stat(row) for row in rows[:limit]]
+
+    def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
+        """Where the longest suffix of `path` within both bounds begins, and what the whole path holds."""
+        rows = self._rows_on(session, path)
+        first = size = taken = 0
+        for row in reversed(rows):
+            taken, size = taken + 1, size + row.new.bytes
+            if count is not None and taken > count:
+                break
+            if budget_bytes is not None and size > budget_bytes and taken > 1:
+                break
+            first = row.seq
+        return Suffix(first, *_sums(rows))
+
+    def leaf(self, session: SessionRef) -> Message | None:
+        """The active leaf."""
+        life = self._find(session)
+        return None if life is None or life.leaf is None else _message(life.rows[life.leaf], self._media(session.scope))
+
+    def everything(
+        self, session: SessionRef, *, after_seq: int = 0, limit: int = 50, budget_bytes: int = 4 << 20
+    ) -> list[Message]:
+        """The next messages of all branches after a seq, in seq order, bounded as `load` is."""
+        life = self._find(session)
+        rows = [row for row in life.rows.values() if row.seq > after_seq] if life else []
+        return self._messages(session, _window(sorted(rows, key=lambda row: row.seq), limit, budget_bytes))
+
+    def changed_since(self, session: SessionRef, path: Path) -> bool:
+        """Whether a message of `path` was updated or deleted since the path was fixed."""
+        life = self._find(session)
+        if life is None or life.incarnation != path.incarnation:
+            return True
+        return any(
+            version > path.version and _within(row, range) for version, row in life.altered for range in path.ranges
+        )
+
+    def newest(self, session: SessionRef) -> Message | None:
+        """The message of highest seq, on whichever branch."""
+        life = self._find(session)
+        id = _newest(life) if life else None
+        return None if life is None or id is None else _message(life.rows[id], self._media(session.scope))
+
+    def children(self, session: SessionRef, id: str | None) -> list[Message]:
+        """The messages whose parent is `id`, in seq order; `None` for the roots."""
+        life = self._find(session)
+        if life is None:
+            return []
+        return self._messages(session, [row for row in life.rows.values() if row.parent == id])
+
+    def leaves(self, session: SessionRef) -> list[Message]:
+        """The messages without children, in seq order."""
+        life = self._find(session)
+        if life is None:
+            return []
+        parents = {row.parent for row in life.rows.values()}
+        return self._messages(session, [row for row in life.rows.values() if row.new.id not in parents])
+
+    def totals(self, session: SessionRef) -> Totals:
+        """Counts and sizes of the session and its active path; zeros if absent."""
+        life = self._find(session)
+        return _totals(life) if life else Totals()
+
+    # -- catalogue
+
+    def info(self, session: SessionRef) -> SessionInfo | None:
+        """The session as the catalogue knows it."""
+        life = self._find(session)
+        return None if life is None else self._info(_key(session), life)
+
+    def put_session(
+        self,
+        session: SessionRef,
+        *,
+        created_at_us: int,
+        create: Literal["new", "ensure", "never"],
+        name: str | None = None,
+        owner: str | None = None,
+        parent_id: str | None = None,
+        pinned: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Described | None:
+        """Create or change a session's catalogue entry."""
+        life = self._look(session)
+        if life is not None and create == "new":
+            raise ConflictError(f"session {session.id!r} exists; get it, or choose another id")
+        if life is None and create == "never":
+            return None
+        if life is not None and owner is not None and life.owner not in (None, owner):
+            raise ConflictError(f"session {session.id!r} belongs to {life.owner!r}; an owner is set once")
+        self._find(session)
+        created = life is None
+        life = life or self._begin(session, created_at_us)
+        before = _texts(life)
+        life.name = life.name if name is None else name
+        life.owner = life.owner if owner is None else owner
+        life.parent_id = life.parent_id if parent_id is None else parent_id
+        life.pinned = life.pinned if pinned is None else pinned
+        life.metadata = _merged(life.metadata, metadata or {})
+        changed = created or _texts(life) != before
+        if changed:
+            self._counters[_key(session)].version += 1
+        return Described(self._info(_key(session), life), changed)
+
+    def state(self, session: SessionRef) -> Json:
+        """The session's small JSON state; `{}` if absent."""
+        life = self._find(session)
+        return copy.deepcopy(life.state) if life else {}
+
+    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+        """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
+        life = self._find(session)
+        life = life or self._begin(session, created_at_us)
+        merged = _merged(life.state, patch)
+        if jsontext.encode(merged) != jsontext.encode(life.state):  # as text: 1, 1.0 and true differ
+            life.state = merged
+            self._counters[_key(session)].version += 1
+        return copy.deepcopy(merged)
+
+    def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
+        """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
+        self._check_open()
+        keys = [key for key in self._lives if key[0] == scope and not key[1].startswith(STAGE_PREFIX)]
+        keys.sort(key=self._place, reverse=True)
+        if cursor is not None:
+            place = _read_cursor(scope, cursor)
+            keys = [key for key in keys if self._place(key) < place]
+        infos = [self._info(key, self._lives[key]) for key in keys[:limit]]
+        more = len(keys) > limit
+        return SessionPage(infos, _write_cursor(scope, self._place(keys[limit - 1])) if more else None)
+
+    def delete_session(self, session: SessionRef) -> bool:
+        """Remove the session with all it holds; `False` if there is none."""
+        if self._find(session) is None:
+            return False
+        del self._lives[_key(session)]
+        self._counters[_key(session)].version += 1
+        self._drop_unused(session.scope)
+        return True
+
+    # -- attachments
+
+    def put_attachment(
+        self, scope: Scope, chunks: Iterator[bytes], *, upload: str, now_us: int
+    ) -> tuple[bytes, int]:
+        """Keep a payload ahead of its message under the claim `upload`; answers its sha256 and size."""
+        self._check_open()
+        data = b""
+        for chunk in chunks:
+            data += chunk
+        hash = hashlib.sha256(data).digest()
+        self._blobs[scope, hash] = data
+        self._uploads[scope, upload] = hash
+        return hash, len(data)
+
+    def read_attachment(self, session: SessionRef, id: str, n: int) -> Iterator[bytes]:
+        """The bytes of the `n`-th payload of a message, in pieces of at most 1 MiB."""
+        life = self._look(session)
+        row = life.rows.get(id) if life else None
+        if row is None or not 0 <= n < len(row.new.media):
+            raise NotFoundError(f"message {id!r} of session {session.id!r} has no attachment {n}")
+        self._find(session)
+        data = self._blobs[session.scope, row.new.media[n].hash]
+        for start in range(0, len(data), _PIECE):
+            yield data[start : start + _PIECE]
+
+    def payload_count(self) -> int:
+        """How many attachment payloads are held, over all scopes."""
+        return len(self._blobs)
+
+    # -- helpers
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError
+
+    def _look(self, session: SessionRef) -> _Life | None:
+        """The session's current life; refuses a ref bound to another one."""
+        self._check_open()
+        life = self._lives.get(_key(session))
+        if session.incarnation is not None and (life is None or life.incarnation != session.incarnation):
+            raise SessionDeletedError(f"session {session.id!r} was deleted or cleared; take a fresh handle")
+        return life
+
+    def _find(self, session: SessionRef) -> _Life | None:
+        """The session's current life, the ref bound to it, for calls that cannot fail any more."""
+        life = self._look(session)
+        if life is not None:
+            session.incarnation = life.incarnation
+        return life
+
+    def _begin(self, session: SessionRef, created_at_us: int) -> _Life:
+        counters = self._counters.setdefault(_key(session), _Counters())
+        counters.incarnation += 1
+        life = _Life(counters.incarnation, created_at_us, created_at_us)
+        self._lives[_key(session)] = life
+        session.incarnation = life.incarnation
+        return life
+
+    def _touch(self, session: SessionRef, life: _Life) -> None:
+        """Count a change of the messages, which is what activity means."""
+        self._counters[_key(session)].version += 1
+        life.active_at_us = self._now_us()
+
+    def _now_us(self) -> int:
+        """The time, never the same twice."""
+        self._latest_us = max(self._latest_us + 1, time.time_ns() // 1000)
+        return self._latest_us
+
+    def _insert(self, session: SessionRef, life: _Life, new: NewMessage, parent: str | None) -> None:
+        counters = self._counters[_key(session)]
+        counters.seq += 1
+        self._keep_media(session.scope, new)
+        above = life.rows.get(parent) if parent is not None else None
+        if above is not None and above.seq == max(r.seq for r in life.rows.values() if r.strand == above.strand):
+            strand = above.strand
+        else:
+            counters.strand += 1
+            strand = counters.strand
+        life.rows[new.id] = _Row(new, counters.seq, parent, new.created_at_us, strand)
+        self._touch(session, life)
+
+    def _rows_on(self, session: SessionRef, path: Path) -> list[_Row]:
+        life = self._look(session)
+        if life is None or life.incarnation != path.incarnation:
+            raise SessionDeletedError(f"session {session.id!r} was deleted or cleared while it was read")
+        self._find(session)
+        on = [row for row in life.rows.values() if any(_within(row, range) for range in path.ranges)]
+        return sorted(on, key=lambda row: row.seq)
+
+    def _messages(self, session: SessionRef, rows: Iterable[_Row]) -> list[Message]:
+        return [_message(row, self._media(session.scope)) for row in sorted(rows, key=lambda row: row.seq)]
+
+    def _place(self, key: _Key) -> tuple[int, str]:
+        return self._lives[key].active_at_us, key[1]
+
+    def _info(self, key: _Key, life: _Life) -> SessionInfo:
+        return SessionInfo(
+            id=key[1],
+            name=life.name,
+            owner=life.owner,
+            parent_id=life.parent_id,
+            pinned=life.pinned,
+            metadata=copy.deepcopy(life.metadata),
+            created_at=_time(life.created_at_us),
+            active_at=_time(life.active_at_us),
+            version=self._counters[key].version,
+            totals=_totals(life),
+        )
+
+    def _media(self, scope: Scope) -> dict[bytes, bytes]:
+        return {hash: data for (owner, hash), data in self._blobs.items() if owner == scope}
+
+    def _check_media(self, scope: Scope, message: NewMessage) -> None:
+        for media in message.media:
+            if media.data is None and (scope, media.hash) not in self._blobs:
+                raise NotFoundError(
+                    f"message {message.id!r}: its attachment is not in the store; call put_attachment again"
+                )
+
+    def _keep_media(self, scope: Scope, message: NewMessage) -> None:
+        for media in message.media:
+            if media.data is not None:
+                self._blobs[scope, media.hash] = media.data
+            else:
+                self._uploads.pop((scope, media.upload or ""), None)
+
+    def _drop_unused(self, scope: Scope) -> None:
+        used = {hash for (owner, _), hash in self._uploads.items() if owner == scope}
+        for (owner, _), life in self._lives.items():
+            if owner == scope:
+                used.update(media.hash for row in life.rows.values() for media in row.new.media)
+        for key in [key for key in self._blobs if key[0] == scope and key[1] not in used]:
+            del self._blobs[key]
+
+
+def _key(session: SessionRef) -> _Key:
+    return session.scope, session.id
+
+
+def _time(at_us: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(microseconds=at_us)
+
+
+def _moved(expect: Expect | None, life: _Life | None, counters: _Counters, messages: Sequence[NewMessage]) -> bool:
+    """Whether to append beside the active leaf, because it moved and the caller would rather branch."""
+    if expect is None:
+        return False
+    leaf = life.leaf if life else None
+    leaf_ok = not expect.check_leaf or leaf == expect.leaf_id
+    if leaf_ok and expect.version in (None, counters.version):
+        return False
+    if life is not None and all(message.id in life.rows for message in messages):
+        return False  # a repeat of a write that landed: it moved the leaf itself
+    if expect.branch and expect.check_leaf:
+        return True
+    raise LeafMovedError(
+        f"the session moved on: its leaf is {leaf!r} at version {counters.version}; read it again",
+        leaf_id=leaf,
+        version=counters.version,
+    )
+
+
+def _resolve_parent(life: _Life | None, parent: Parent) -> str | None:
+    if isinstance(parent, Leaf):
+        return life.leaf if life else None
+    if parent is not None and (life is None or parent not in life.rows):
+        raise NotFoundError(f"append: there is no message {parent!r} to append after")
+    return parent
+
+
+def _surviving(life: _Life, id: str | None, gone: set[str]) -> str | None:
+    """`id`, or its nearest ancestor that is not gone."""
+    while id is not None and id in gone:
+        id = life.rows[id].parent
+    return id
+
+
+def _newest(life: _Life) -> str | None:
+    return max(life.rows, key=lambda id: life.rows[id].seq, default=None)
+
+
+def _path_rows(life: _Life, leaf: str | None) -> list[_Row]:
+    """The rows from the root to `leaf`; none if it is absent."""
+    rows: list[_Row] = []
+    while leaf is not None and leaf in life.rows:
+        rows.insert(0, life.rows[leaf])
+        leaf = life.rows[leaf].parent
+    return rows
+
+
+def _ranges(rows: list[_Row]) -> tuple[Range, ...]:
+    """A path's rows as runs of one strand each."""
+    ranges: list[Range] = []
+    for row in rows:
+        if ranges and ranges[-1].strand == row.strand:
+            ranges[-1] = Range(row.strand, ranges[-1].lo, row.seq)
+        else:
+            ranges.append(Range(row.strand, row.seq, row.seq))
+    return tuple(ranges)
+
+
+def _window(rows: Sequence[_Row], limit: int, budget_bytes: int) -> list[_Row]:
+    """The first rows, up to `limit`, and none after their sizes reach the budget."""
+    taken: list[_Row] = []
+    for row in rows:
+        if len(taken) >= limit or (taken and sum(other.new.bytes for other in taken) >= budget_bytes):
+            break
+        taken.append(row)
+    return taken
+
+
+def _sums(rows: Sequence[_Row]) -> tuple[int, int, int]:
+    """How many rows, their bytes, their tokens."""
+    return len(rows), sum(row.new.bytes for row in rows), sum(row.new.tokens for row in rows)
+
+
+def _within(row: _Row, range: Range) -> bool:
+    return row.strand == range.strand and range.lo <= row.seq <= range.hi
+
+
+def _content(new: NewMessage) -> object:
+    return new.format, new.body, new.bytes, new.tokens, [(media.at, media.hash) for media in new.media]
+
+
+def _text(new: NewMessage, blobs: Mapping[bytes, bytes]) -> str:
+    """The message's JSON text with its media put back."""
+    pieces: list[str] = []
+    start = 0
+    for media in new.media:
+        pieces += new.body[start : media.at], base64.b64encode(blobs[media.hash]).decode()
+        start = media.at
+    return "".join(pieces) + new.body[start:]
+
+
+def _message(row: _Row, blobs: Mapping[bytes, bytes]) -> Message:
+    new = row.new
+    return Message(
+        id=new.id,
+        role=new.role,
+        seq=row.seq,
+        parent_id=row.parent,
+        created_at_us=row.created_at_us,
+        bytes=new.bytes,
+        tokens=new.tokens,
+        format=formats.named(new.format),
+        text=_text(new, blobs),
+    )
+
+
+def _stat(row: _Row) -> Stat:
+    return Stat(row.new.id, row.seq, row.new.role, row.new.bytes, row.new.tokens, row.created_at_us)
+
+
+def _texts(life: _Life) -> object:
+    """What `put_session` may change, with metadata as text: 1, 1.0 and true differ."""
+    return life.name, life.owner, life.parent_id, life.pinned, jsontext.encode(life.metadata)
+
+
+def _totals(life: _Life) -> Totals:
+    return Totals(*_sums(list(life.rows.values())), *_sums(_path_rows(life, life.leaf)))
+
+
+def _merged(old: Json, patch: Mapping[str, Any]) -> Json:
+    merged = {**old, **copy.deepcopy(dict(patch))}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _write_cursor(scope: Scope, place: tuple[int, str]) -> str:
+    text = jsontext.encode([scope.tenant, scope.owner, *place])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _read_cursor(scope: Scope, cursor: str) -> tuple[int, str]:
+    try:
+        tenant, owner, at_us, id = jsontext.decode(base64.urlsafe_b64decode(cursor.encode()))
+        if (tenant, owner) == (scope.tenant, scope.owner):
+            return int(at_us), str(id)
+    except (ValueError, TypeError, binascii.Error):
+        pass
+    raise UsageError("sessions: the cursor is not one of this listing; begin without a cursor")

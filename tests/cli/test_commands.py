@@ -1,0 +1,336 @@
+"""What each command answers, on a real database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import apsw
+import pytest
+
+import plait
+from plait.cli import escape
+from tests.cli.conftest import CALL, HOSTILE, ODD_IDS, PICTURE, Run
+
+
+def rows(out: str) -> list[dict]:  # type: ignore[type-arg]
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def one_line(err: str) -> str:
+    """What stderr says, held to be one line and no traceback."""
+    assert err.startswith("plait: "), err
+    assert err.count("\n") == 1, err
+    return err
+
+
+def damage(db: Path, id: str) -> None:
+    """Make the stored text of a message unreadable."""
+    connection = apsw.Connection(str(db))
+    connection.execute(
+        "UPDATE message SET body = 'no json' WHERE key = (SELECT key FROM message_id WHERE id = ?)", (id,)
+    )
+    assert connection.changes() == 1
+    connection.close()
+
+
+# -- ls ------------------------------------------------------------------------
+
+
+def test_ls_lists_sessions_with_their_totals(cli: Run, chat: Path) -> None:
+    ran = cli("ls")
+    head, line = ran.out.splitlines()
+    assert head.split() == ["session", "name", "messages", "tokens", "size", "last", "active"]
+    assert line.split()[0] == "chat"
+    assert "Lyon [bold]trip[/bold] 😀" in line
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_ls_for_programs_is_one_object_a_line_and_can_be_limited(cli: Run, db: Path) -> None:
+    with plait.open(db) as sessions:
+        for number in range(5):
+            sessions.create(f"s{number}", metadata={"n": 2**70})
+    found = rows(cli("ls", "--json").out)
+    assert sorted(one["id"] for one in found) == ["s0", "s1", "s2", "s3", "s4"]
+    assert found[0]["metadata"] == {"n": 2**70}
+    assert rows(cli("ls", "--json", "--limit", "2").out) == found[:2]
+
+
+def test_ls_of_an_empty_database_says_so_and_is_no_error(cli: Run, db: Path) -> None:
+    with plait.open(db) as sessions:
+        sessions.list()
+        sessions.create("gone")
+        sessions.delete("gone")
+    ran = cli("ls")
+    assert (ran.code, ran.out) == (0, "")
+    assert "no sessions in" in one_line(ran.err)
+
+
+def test_one_scope_neither_lists_nor_reads_another(cli: Run, db: Path) -> None:
+    with plait.open(db, scope=("acme", "ann")) as sessions:
+        sessions.session("s").append(plait.user("secret"))
+    assert cli("ls", "--json").out == ""
+    assert rows(cli("ls", "--json", "--tenant", "acme", "--owner", "ann").out)[0]["id"] == "s"
+    assert rows(cli("--tenant", "acme", "--owner", "ann", "ls", "--json").out)[0]["id"] == "s"
+    assert cli("show", "s", "--tenant", "acme", "--owner", "an%").code == 1
+    assert cli("rm", "s", "--tenant", "acme").code == 1
+
+
+# -- show ----------------------------------------------------------------------
+
+
+def test_show_prints_the_active_path_in_order(cli: Run, chat: Path) -> None:
+    out = cli("show", "chat").out
+    places = [out.index(text) for text in ("What is the weather", "getWeather", "17.5 °C", "image/png", "first answer")]
+    assert places == sorted(places)
+    assert "second answer" not in out
+
+
+def test_show_of_another_leaf_prints_that_path(cli: Run, chat: Path) -> None:
+    out = cli("show", "chat", "--leaf", "a2b").out
+    assert "second answer" in out
+    assert "first answer" not in out
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 4, 99])
+@pytest.mark.parametrize("order", [[], ["--reverse"]])
+def test_show_last_is_the_end_of_the_path(cli: Run, chat: Path, last: int, order: list[str]) -> None:
+    path = ["u1", "a1", "u2", "a2"]
+    expected = path[-last:] if last else []
+    shown = [one["id"] for one in rows(cli("show", "chat", "--json", "--last", str(last), *order).out)]
+    assert shown == (expected[::-1] if order else expected)
+
+
+def test_show_raw_is_the_stored_message_and_json_holds_it(cli: Run, chat: Path) -> None:
+    with plait.open(chat, read_only=True) as sessions:
+        stored = [message.to_dict() for message in sessions.session("chat").history()]  # type: ignore[union-attr]
+    assert rows(cli("show", "chat", "--raw").out) == stored
+    shown = rows(cli("show", "chat", "--json").out)
+    assert [one["message"] for one in shown] == stored
+    assert [(one["seq"], one["parent_id"]) for one in shown] == [(1, None), (2, "u1"), (3, "a1"), (4, "u2")]
+
+
+def test_show_without_a_session_takes_the_latest(cli: Run, chat: Path) -> None:
+    assert cli("show", "--raw").out == cli("show", "chat", "--raw").out
+
+
+def test_a_damaged_message_is_shown_in_its_place_and_told_by_the_exit_code(cli: Run, chat: Path) -> None:
+    damage(chat, "a1")
+    ran = cli("show", "chat")
+    assert ran.code == 3
+    assert "damaged" in ran.out
+    assert "What is the weather" in ran.out
+    assert "first answer" in ran.out
+    assert [("damaged" in one) for one in rows(cli("show", "chat", "--json").out)] == [False, True, False, False]
+    for command in ("tree", "stats", "export"):
+        assert cli(command, "chat").code == 3
+
+
+# -- tree and stats --------------------------------------------------------------
+
+
+def test_tree_draws_both_branches_and_marks_the_active_leaf(cli: Run, chat: Path) -> None:
+    lines = cli("tree", "chat").out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["●", "│ ◉", "├─╯", "●", "●", "●"]
+    assert lines[0].endswith("second answer  a2b")
+    assert lines[1].endswith("first answer  (active leaf)  a2")
+
+
+def test_tree_collapses_straight_runs_unless_all_is_asked_for(cli: Run, db: Path) -> None:
+    with plait.open(db, durability="relaxed") as sessions:
+        sessions.session("long").append_many([plait.user(f"message {number}") for number in range(40)])
+    assert [line[0] for line in cli("tree", "long").out.splitlines()] == ["◉", "●", "┆", "●", "●"]
+    assert "… 36 messages …" in cli("tree", "long").out
+    assert len(cli("tree", "long", "--all").out.splitlines()) == 40
+
+
+def test_tree_for_programs_names_every_message_and_its_parent(cli: Run, chat: Path) -> None:
+    shown = rows(cli("tree", "chat", "--json").out)
+    assert [(one["id"], one["parent_id"]) for one in shown] == [
+        ("a2b", "u2"),
+        ("a2", "u2"),
+        ("u2", "a1"),
+        ("a1", "u1"),
+        ("u1", None),
+    ]
+    assert [one["id"] for one in shown if one["active"]] == ["a2"]
+    assert [one["id"] for one in shown if one["leaf"]] == ["a2b", "a2"]
+
+
+def test_stats_count_roles_branches_and_sizes(cli: Run, chat: Path) -> None:
+    value = json.loads(cli("stats", "chat", "--json").out)
+    assert (value["messages"], value["path_messages"]) == (5, 4)
+    assert (value["roots"], value["leaves"], value["forks"]) == (1, 2, 1)
+    assert {role: one["messages"] for role, one in value["roles"].items()} == {"user": 2, "assistant": 3}
+    assert sum(one["bytes"] for one in value["roles"].values()) == value["bytes"]
+    sizes = [one["bytes"] for one in value["largest"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert "2 leaves, 1 fork, 1 root" in cli("stats", "chat").out
+
+
+@pytest.mark.parametrize("command", ["show", "tree", "stats"])
+def test_a_session_without_messages_is_no_error(cli: Run, db: Path, command: str) -> None:
+    with plait.open(db) as sessions:
+        sessions.create("empty")
+    ran = cli(command, "empty")
+    assert (ran.code, ran.err) == (0, "")
+    assert cli(command, "empty", "--json").code == 0
+
+
+# -- ids and hostile content ------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", ODD_IDS)
+def test_any_id_works_as_an_argument_and_is_printed_harmlessly(cli: Run, db: Path, id: str, tmp_path: Path) -> None:
+    with plait.open(db, durability="relaxed") as sessions:
+        sessions.session(id).append(plait.user("hello", id=id))
+        sessions.session("other").append(plait.user("other"))
+    for command in (["show", "--ids"], ["tree"], ["stats"], ["export"], ["show", f"--leaf={id}"]):
+        for named in ([f"--id={id}"], ["--id", id] if not id.startswith("-") else ["--", id], ["--", id]):
+            ran = cli(*command, *named)
+            assert (ran.code, ran.err) == (0, ""), (command, named)
+            assert "hello" in ran.out or command == ["stats"]
+    listed = cli("ls").out
+    assert escape.name(id) in listed
+    assert len(listed.splitlines()) == 3
+    assert cli("show", f"--id={escape.name(id)}").code == 0, "as it was printed"
+    assert cli("rm", "--", id).code == 0
+    assert [one["id"] for one in rows(cli("ls", "--json").out)] == ["other"]
+    assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in tmp_path.iterdir()} == {"agents.db"}
+
+
+def test_an_id_that_no_argument_can_hold_is_given_as_it_is_printed(cli: Run, db: Path) -> None:
+    with plait.open(db) as sessions:
+        sessions.session("a\0b").append(plait.user("hello"))
+    assert cli("ls").out.splitlines()[1].startswith(r"a\x00b ")
+    assert "hello" in cli("show", r"a\x00b").out
+
+
+def test_no_terminal_sequence_in_stored_text_is_passed_through(cli: Run, db: Path) -> None:
+    with plait.open(db) as sessions:
+        sessions.create("s", name=HOSTILE)
+        parts = [
+            {"type": "text", "text": HOSTILE},
+            {"type": "reasoning", "text": HOSTILE},
+            {**CALL, "type": f"tool-{HOSTILE}", "input": {HOSTILE: HOSTILE}, "output": HOSTILE},
+            {**PICTURE, "filename": HOSTILE},
+            {"type": HOSTILE, HOSTILE: HOSTILE},
+        ]
+        sessions.session("s").append({"id": HOSTILE, "role": HOSTILE, "parts": parts})
+    commands = ["ls", "show", "show --ids --full", "tree", "stats", "show --raw", "show --json", "tree --json"]
+    for command in [*commands, "stats --json", "ls --json"]:
+        ran = cli(*command.split())
+        assert ran.code == 0, command
+        assert not set(ran.out + ran.err) & set("\x1b\x9b\x07\x00\u202e\u202c"), command
+        assert "[bold]markup[/bold]" in ran.out or command == "ls", command
+
+
+# -- refusals --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["show nope", "tree nope", "stats nope", "export nope", "rm nope", "show --leaf x"])
+def test_what_is_not_there_is_one_line_and_exit_1(cli: Run, chat: Path, command: str) -> None:
+    ran = cli(*command.split())
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is no" in one_line(ran.err)
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "tree", "stats", "doctor", "vacuum", "backup copy.db", "rm x"])
+def test_only_import_makes_a_database(cli: Run, db: Path, command: str) -> None:
+    ran = cli(*command.split())
+    assert ran.code == 1
+    assert "there is no database" in one_line(ran.err)
+    assert not db.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database, just some text\n" * 500, b"SQLite format 3\0" + b"\0" * 4000]
+)
+def test_a_file_of_another_kind_is_one_line_and_untouched(cli: Run, db: Path, content: bytes) -> None:
+    db.write_bytes(content)
+    ran = cli("show", "chat")
+    assert ran.code in (1, 3)
+    one_line(ran.err)
+    assert db.read_bytes() == content
+
+
+def test_a_database_url_is_named_without_its_password(cli: Run) -> None:
+    ran = cli("ls", "--db", "postgresql://ann:s3cret@host.test/db?password=s3cret")
+    assert ran.code == 1
+    assert "s3cret" not in one_line(ran.err)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["frobnicate", "show --frob", "show --last x", "show --raw --json", "ls --limit 0", "rm", "export", "import",
+     "show a --id b", "export chat --format yaml"],
+)  # fmt: skip
+def test_wrong_usage_is_one_line_and_exit_2(cli: Run, chat: Path, command: str) -> None:
+    ran = cli(*command.split())
+    assert (ran.code, ran.out) == (2, "")
+    one_line(ran.err)
+
+
+def test_an_unguarded_id_with_a_dash_gets_the_remedy(cli: Run, chat: Path) -> None:
+    assert "goes after -- or into --id=" in one_line(cli("show", "-strange").err)
+
+
+def test_every_command_explains_itself(cli: Run) -> None:
+    names = ["import", "export", "ls", "show", "tree", "stats", "doctor", "backup", "vacuum", "rm"]
+    listed = cli("--help").out
+    for name in names:
+        assert f" {name} " in listed
+        ran = cli(name, "--help")
+        assert ran.code == 0
+        assert "--db" in ran.out
+
+
+def test_every_option_is_in_the_reference(cli: Run) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    for name in ["import", "export", "ls", "show", "tree", "stats", "doctor", "backup", "vacuum", "rm"]:
+        assert f"## plait {name}" in page
+        options = {word.strip(",") for word in cli(name, "--help").out.split() if word.startswith("--")}
+        missing = {option for option in options if option.isascii() and f"`{option}" not in page}
+        assert not {option for option in missing if option.strip("-").replace("-", "").isalpha()}, name
+
+
+# -- rm and upkeep -----------------------------------------------------------------
+
+
+def test_rm_deletes_nothing_if_one_of_the_ids_is_wrong(cli: Run, chat: Path) -> None:
+    ran = cli("rm", "chat", "nope")
+    assert ran.code == 1
+    assert [one["id"] for one in rows(cli("ls", "--json").out)] == ["chat"]
+
+
+def test_doctor_of_a_sound_database_says_so(cli: Run, chat: Path) -> None:
+    ran = cli("doctor")
+    assert ran.code == 0
+    assert ran.out.endswith(": all is well\n")
+    assert cli("doctor", "--json").out == ""
+
+
+def test_doctor_of_a_damaged_database_lists_it_and_exits_3(cli: Run, chat: Path) -> None:
+    damage(chat, "a1")
+    ran = cli("doctor")
+    assert ran.code == 3
+    assert "a1" in ran.out
+    found = rows(cli("doctor", "--json").out)
+    assert found
+    assert not any(one["fixed"] for one in found)
+
+
+def test_backup_is_a_database_with_the_same_sessions(cli: Run, chat: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy of all.db"
+    assert cli("backup", copy).code == 0
+    assert cli("show", "chat", "--raw", "--db", copy).out == cli("show", "chat", "--raw").out
+    again = cli("backup", copy)
+    assert again.code == 1
+    assert "exists" in one_line(again.err)
+
+
+@pytest.mark.parametrize("options", [[], ["--purge"]])
+def test_vacuum_keeps_what_is_there(cli: Run, chat: Path, options: list[str]) -> None:
+    before = cli("show", "chat", "--raw").out
+    assert cli("vacuum", *options).code == 0
+    assert cli("show", "chat", "--raw").out == before

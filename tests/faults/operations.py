@@ -1,0 +1,88 @@
+"""One of each operation of a store, a database to try them on, and all that can be asked afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plait.model import LEAF
+from plait.store._sync.port import Store
+from plait.store.protocol import NewMessage, Scope, SessionRef
+from tests.stores import message, open_sqlite, plain, read_path
+
+SCOPE = Scope("tenant", "owner")
+NOW = 1_800_000_000_000_000
+PICTURE, OTHER = b"a picture" * 9000, b"another"
+SLICE_BYTES = 20_000
+"""Short slices, so that a message of several is not a slow one."""
+
+
+def ref(id: str = "s") -> SessionRef:
+    return SessionRef(SCOPE, id)
+
+
+def new(id: str, text: str = "text", payload: bytes | None = None) -> NewMessage:
+    return message(id, text, payload, NOW)
+
+
+def put(store: Store) -> Any:
+    return store.put_attachment(SCOPE, iter([b"x" * 100_000] * 3), upload="claim", now_us=NOW)
+
+
+OPERATIONS: dict[str, Callable[[Store], Any]] = {
+    "append": lambda store: store.append(ref(), [new("x")], parent=LEAF),
+    "append a picture": lambda store: store.append(ref(), [new("x", "", OTHER)], parent=LEAF),
+    "append many": lambda store: store.append(ref(), [new(f"x{n}", "é" * 3000) for n in range(20)], parent=LEAF),
+    "append slices": lambda store: store.append(ref(), [new("x", "y" * 70_000)], parent=LEAF),
+    "branch": lambda store: store.append(ref(), [new("x")], parent="a"),
+    "root of a new session": lambda store: store.append(ref("new"), [new("x")], parent=None),
+    "update": lambda store: store.update(ref(), new("b", "new text")),
+    "update a picture": lambda store: store.update(ref(), new("p", "no picture")),
+    "update slices": lambda store: store.update(ref(), new("big", "small")),
+    "delete": lambda store: store.delete(ref(), ["b", "p", "big", "d"]),
+    "checkout": lambda store: store.checkout(ref(), "b"),
+    "clear": lambda store: store.clear(ref()),
+    "fork": lambda store: store.fork(ref(), ref("copy"), at=None, created_at_us=NOW),
+    "delete session": lambda store: store.delete_session(ref()),
+    "put session": lambda store: store.put_session(
+        ref(), created_at_us=NOW, create="ensure", name="n", metadata={"k": 1}
+    ),
+    "create session": lambda store: store.put_session(ref("new"), created_at_us=NOW, create="new"),
+    "state": lambda store: store.update_state(ref(), {"k": 1}, created_at_us=NOW),
+    "put attachment": put,
+}
+
+
+def prepare(file: Path) -> None:
+    """Make a small database with something of everything."""
+    store = open_sqlite(file)
+    store.append(ref(), [new("a"), new("b"), new("c")], parent=LEAF)
+    store.append(ref(), [new("p", "", PICTURE), new("big", "z" * 50_000)], parent="b")
+    store.append(ref(), [new("d")], parent="a", activate=False)
+    store.append(ref("other"), [new("p", "", PICTURE)], parent=None)
+    store.close()
+
+
+def everything(store: Store) -> Any:
+    """All that can be asked of a store, as values to compare."""
+    told: list[Any] = []
+    for name in ("s", "other", "new", "copy"):
+        told += [plain(store.info(ref(name))), plain(store.totals(ref(name))), plain(store.state(ref(name)))]
+        leaves = store.leaves(ref(name))
+        told += [plain(leaves), plain(store.newest(ref(name)))]
+        told += [read_path(store, ref(name), leaf) for leaf in [LEAF, *(leaf.id for leaf in leaves)]]
+    told.append(sorted(info.id for info in store.sessions(SCOPE, cursor=None, limit=100).sessions))
+    return told
+
+
+def outcomes(operation: Callable[[Store], Any], prepared: Path, folder: Path) -> tuple[Any, Any]:
+    """What the store holds before and after an operation on which nothing fails."""
+    shutil.copyfile(prepared, folder / "fine.db")
+    store = open_sqlite(folder / "fine.db")
+    before = everything(store)
+    operation(store)
+    after = everything(store)
+    store.close()
+    return before, after

@@ -1,0 +1,96 @@
+"""The process gone at every step of every operation: whole or absent, and the rest swept up."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from plait.store._sync import store as stores
+from plait.store._sync.store import PlanStore
+from plait.store.plans import stage
+from plait.store.sqlite.connection import Settings
+from plait.store.sqlite.driver import SQLiteDriver
+from plait.testing.faults import FaultVFS, invariants
+from plait.testing.faults.vfs import Call
+from tests.dose import dose
+from tests.faults.operations import NOW, OPERATIONS, everything, outcomes
+from tests.stores import open_sqlite
+
+STEPS: tuple[Call, ...] = ("xWrite", "xSync", "xTruncate", "xDelete")
+DAY_US = 24 * 3600 * 1_000_000
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_process_that_dies_at_any_step_leaves_all_or_nothing(
+    name: str, vfs: FaultVFS, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "BATCH_ROWS", 1)  # so that long operations have many steps
+    monkeypatch.setattr(stores, "PURGE_ROWS", 1)
+    before, after = outcomes(OPERATIONS[name], prepared, tmp_path)
+    kept = step_by_step(name, vfs, prepared, tmp_path)
+    assert len(kept) > 2
+    for folder in kept[:: dose(short=max(1, len(kept) // 8), soak=1)]:
+        check(name, folder / "work.db", before, after)
+
+
+def step_by_step(name: str, vfs: FaultVFS, prepared: Path, tmp_path: Path) -> list[Path]:
+    """The files as they are just before each step of an operation, which is what a killed process leaves."""
+    file, kept = tmp_path / "work.db", list[Path]()
+    shutil.copyfile(prepared, file)
+
+    def keep() -> None:
+        folder = tmp_path / f"step{len(kept)}"
+        folder.mkdir()
+        for path in file, tmp_path / "work.db-wal":
+            if path.exists():
+                shutil.copyfile(path, folder / path.name)
+        kept.append(folder)
+
+    store = open_sqlite(file, durability="strict")
+    for call in STEPS:
+        vfs.on(call, keep, times=1_000_000)
+    OPERATIONS[name](store)
+    vfs.reset()
+    store.close()
+    return kept
+
+
+def check(name: str, file: Path, before: Any, after: Any) -> None:
+    """Hold that a file left behind is sound, whole or untouched, and that the work can be done again."""
+    assert invariants(file) == []
+    store = open_sqlite(file)
+    found = everything(store)
+    assert found in (before, after)
+    store.close()
+    sweep(file)
+    store = open_sqlite(file)
+    assert everything(store) == found
+    if found == before and before != after:
+        OPERATIONS[name](store)
+        assert everything(store) == after
+    store.close()
+    assert invariants(file) == []
+
+
+def sweep(file: Path) -> None:
+    """Clear away what the dead process left, two days later."""
+    store = PlanStore(SQLiteDriver(Settings(str(file))), clock=lambda: NOW + 2 * DAY_US)
+    store.open()
+    store.sweep()
+    store.close()
+    connection = apsw.Connection(str(file))
+    for question in LEFTOVERS:
+        assert connection.execute(question).fetchall() == [(0,)], question
+    connection.close()
+
+
+LEFTOVERS = [
+    "SELECT count(*) FROM purge",
+    "SELECT count(*) FROM session WHERE live AND id GLOB 'plait:stage:*'",
+    "SELECT count(*) FROM upload",
+    "SELECT count(*) FROM strand WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
+]

@@ -1,0 +1,141 @@
+"""A disk that fails at every step of every operation: whole or absent, and usable afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plait.errors import StoreError
+from plait.model import LEAF
+from plait.store._sync.port import Store
+from plait.testing.faults import FaultVFS, invariants
+from plait.testing.faults.vfs import Call, Error
+from tests.dose import dose
+from tests.faults.operations import OPERATIONS, OTHER, everything, new, outcomes, ref
+from tests.stores import open_sqlite
+
+EVERY = dose(short=4, soak=100_000)
+"""How many steps of an operation fail one by one before the rest is sampled."""
+
+
+FAULTS: list[tuple[Call, Error, int, bool]] = [
+    ("xWrite", "FULL", 1, False),
+    ("xWrite", "FULL", 1_000_000, False),
+    ("xWrite", "IOERR", 1_000_000, True),
+    ("xSync", "IOERR", 1, False),
+    ("xRead", "IOERR", 1, False),
+    ("xSync", "IOERR", 1_000_000, False),
+    ("xWrite", "IOERR", 1, False),
+    ("xFileSize", "IOERR", 1, False),
+    ("xTruncate", "IOERR", 1, False),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "times", "torn"), FAULTS[: dose(short=5, soak=len(FAULTS))])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_is_whole_or_absent(
+    name: str, call: Call, error: Error, times: int, torn: bool, vfs: FaultVFS, prepared: Path, tmp_path: Path
+) -> None:
+    before, after = outcomes(OPERATIONS[name], prepared, tmp_path)
+    nth = 1
+    while True:
+        file = tmp_path / f"{nth}.db"
+        shutil.copyfile(prepared, file)
+        store = open_sqlite(file, durability="strict")
+        store.get(ref(), "a")
+        vfs.reset()
+        vfs.fail(call, error=error, nth=nth, times=times, torn=torn)
+        failed = attempt(store, OPERATIONS[name])
+        fired = vfs.fired
+        vfs.reset()
+        found = everything(store)
+        assert found in (before, after), f"half done at step {nth}"
+        assert failed or found == after, f"acknowledged at step {nth}, but not there"
+        go_on(store, file)
+        if not fired:
+            break
+        nth += 1 if nth < EVERY else nth // 2
+    assert not failed
+    assert nth > 1 or call not in ("xWrite", "xSync")
+
+
+def attempt(store: Store, operation: Callable[[Store], Any]) -> bool:
+    """Whether the operation failed; with an error of plait's, as it must."""
+    try:
+        operation(store)
+    except StoreError:
+        return True
+    return False
+
+
+def go_on(store: Store, file: Path) -> None:
+    """Hold that the store works on without being reopened, and that its file is sound."""
+    store.append(ref("afterwards"), [new("one"), new("two")], parent=LEAF)
+    assert store.delete(ref("afterwards"), ["one"]) == ["one"]
+    told = everything(store)
+    store.close()
+    assert invariants(file) == []
+    reopened = open_sqlite(file)
+    assert everything(reopened) == told
+    assert reopened.get(ref("afterwards"), "two") is not None
+    reopened.close()
+    file.unlink()
+
+
+def test_reads_fail_typed_and_work_again(vfs: FaultVFS, prepared: Path, tmp_path: Path) -> None:
+    file = tmp_path / "reads.db"
+    shutil.copyfile(prepared, file)
+    for nth in range(1, 10):
+        store = open_sqlite(file)
+        vfs.fail("xRead", nth=nth)
+        try:
+            everything(store)
+        except PlaitError as problem:
+            assert isinstance(problem, StoreError)
+        vfs.reset()
+        assert store.get(ref(), "a") is not None
+        store.close()
+
+
+@pytest.mark.parametrize("durability", ["strict", "process"])
+def test_a_power_cut_keeps_what_was_acknowledged_at_strict(
+    durability: str, vfs: FaultVFS, prepared: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "power.db"
+    shutil.copyfile(prepared, file)
+    store = open_sqlite(file, durability=durability)
+    acknowledged: list[str] = []
+    cuts: list[tuple[Path, int]] = []
+
+    def cut() -> None:
+        folder = tmp_path / f"cut{len(cuts)}"
+        folder.mkdir()
+        cuts.append((folder, len(acknowledged)))
+        vfs.power_cut(folder, seed=len(cuts))
+
+    for n in range(dose(short=40, soak=1500)):
+        for call in ("xWrite", "xSync"):
+            vfs.on(call, cut, nth=1 + n % 7)
+        store.append(ref("new"), [new(f"m{n}", "w" * (n * 700 % 20_000), OTHER if n % 3 == 0 else None)], parent=LEAF)
+        acknowledged.append(f"m{n}")
+        vfs.reset()
+    store.close()
+    assert len(cuts) > 20
+    kept = [survivors(folder / "power.db", [f"m{n}" for n in range(len(acknowledged) + 1)]) for folder, _ in cuts]
+    for (_, count), found in zip(cuts, kept, strict=True):
+        assert found == [f"m{n}" for n in range(len(found))], "not a prefix"
+        assert len(found) >= count or durability != "strict"
+
+
+def survivors(file: Path, ids: list[str]) -> list[str]:
+    """Which messages a file holds, that must be sound and open as always."""
+    assert invariants(file) == []
+    store = open_sqlite(file)
+    found = [id for id in ids if store.get(ref("new"), id) is not None]
+    store.append(ref("new"), [new("after the cut")], parent=LEAF)
+    store.close()
+    return found

@@ -1,0 +1,294 @@
+"""SQLite and the model store, driven side by side through random work: same answers, always."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from plait.errors import PlaitError
+from plait.model import LEAF, Message, Parent
+from plait.store._sync.port import Store
+from plait.store.protocol import Expect, Scope, SessionRef
+from plait.testing import ModelStore
+from plait.testing.faults import invariants
+from tests.dose import dose
+from tests.stores import message, open_sqlite, plain, read_path
+
+IDS = [f"m{n}" for n in range(14)]
+SESSIONS = ["s", "t"]
+SCOPE = Scope("tenant", "owner")
+PAYLOADS = [b"one picture", b"another picture", b""]
+
+ids = st.sampled_from(IDS)
+some_ids = st.lists(ids, min_size=1, max_size=5)
+names = st.sampled_from(SESSIONS)
+texts = st.sampled_from(["", "a", "ab", "é💡\x00\ud800", "x" * 3000])
+parents = st.one_of(st.just(LEAF), st.just(LEAF), st.none(), ids)
+payloads = st.one_of(st.none(), st.none(), st.none(), st.sampled_from(PAYLOADS))
+patches = st.dictionaries(st.sampled_from("abc"), st.sampled_from([None, 1, 1.0, True, "é", {"x": [1]}]), max_size=2)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call answers, or the class of plait's own error; any other error passes."""
+    try:
+        return plain(call())
+    except PlaitError as error:
+        return type(error)
+
+
+class Pair:
+    """The same session, seen through both stores by handles of equal age."""
+
+    def __init__(self, name: str) -> None:
+        self.real = SessionRef(SCOPE, name)
+        self.model = SessionRef(SCOPE, name)
+
+
+class TreeMachine(RuleBasedStateMachine):
+    """Random operations on a few sessions with few ids, so that they meet each other often."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="plait-machine-"))
+        self.generations = itertools.count()
+        self.clock = itertools.count(1_700_000_000_000_000, 1_000_000)
+        self.kept = {name: Pair(name) for name in SESSIONS}
+        self.file = self.folder / "0.db"
+        self.real: Store = open_sqlite(self.file)
+        self.model: Store = ModelStore()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "real"):
+            return
+        try:
+            for name in SESSIONS:
+                self.same_session(name)
+            self.real.close()
+            assert invariants(self.file) == []
+        finally:
+            self.real.close()
+            shutil.rmtree(self.folder)
+
+    # -- comparing
+
+    def both(self, pair: Pair, call: Callable[[Store, SessionRef], Any]) -> Any:
+        """Do the same to both stores and hold that they answer the same."""
+        real = outcome(lambda: call(self.real, pair.real))
+        model = outcome(lambda: call(self.model, pair.model))
+        assert real == model
+        assert (pair.real.incarnation is None) == (pair.model.incarnation is None)
+        return model
+
+    def same_session(self, name: str) -> None:
+        """Hold that every question about a session has the same answer."""
+        self.both(Pair(name), lambda store, ref: store.info(ref))
+        self.both(Pair(name), lambda store, ref: store.totals(ref))
+        self.both(Pair(name), lambda store, ref: store.state(ref))
+        self.both(Pair(name), lambda store, ref: store.newest(ref))
+        self.both(Pair(name), lambda store, ref: store.leaves(ref))
+        for id in [None, *IDS]:
+            self.both(Pair(name), lambda store, ref, id=id: store.children(ref, id))
+            self.both(Pair(name), lambda store, ref, id=id: id and store.get(ref, id))
+        for leaf in [LEAF, *IDS]:
+            self.both(Pair(name), lambda store, ref, leaf=leaf: read_path(store, ref, leaf))
+
+    def act(self, name: str, late: bool, call: Callable[[Store, SessionRef], Any]) -> None:
+        """One operation, by a new handle or by one that has been around, and its effects."""
+        pair = self.kept[name] if late else Pair(name)
+        self.both(pair, call)
+        if pair.real.incarnation is not None and not late and self.kept[name].real.incarnation is None:
+            self.kept[name] = pair
+        self.same_session(name)
+
+    def now(self) -> int:
+        return next(self.clock)
+
+    # -- operations
+
+    @rule(
+        name=names,
+        late=st.booleans(),
+        batch=some_ids,
+        parent=parents,
+        text=texts,
+        payload=payloads,
+        activate=st.booleans(),
+    )
+    def append(
+        self, name: str, late: bool, batch: list[str], parent: Parent, text: str, payload: bytes | None, activate: bool
+    ) -> None:
+        new = [message(id, text, payload, self.now()) for id in batch]
+        self.act(name, late, lambda store, ref: store.append(ref, new, parent=parent, activate=activate))
+
+    @rule(name=names, batch=some_ids)
+    def go_on(self, name: str, batch: list[str]) -> None:
+        new = [message(id, "on", None, self.now()) for id in batch]
+        self.act(name, False, lambda store, ref: store.append(ref, new, parent=LEAF))
+
+    @rule(name=names, batch=some_ids, parent=parents, back=st.integers(0, 10**6))
+    def bring_in(self, name: str, batch: list[str], parent: Parent, back: int) -> None:
+        new = [message(id, "imported", None, self.now() - back) for id in batch]
+        self.act(name, False, lambda store, ref: store.append(ref, new, parent=parent, kind="import"))
+
+    @rule(
+        name=names,
+        batch=some_ids,
+        leaf=st.one_of(st.none(), ids),
+        check=st.booleans(),
+        older=st.integers(-1, 1),
+        branch=st.booleans(),
+    )
+    def append_expecting(
+        self, name: str, batch: list[str], leaf: str | None, check: bool, older: int, branch: bool
+    ) -> None:
+        info = self.model.info(SessionRef(SCOPE, name))
+        version = None if older < 0 else (info.version if info else 0) - older
+        expect = Expect(check_leaf=check, leaf_id=leaf if check else None, version=version, branch=branch)
+        new = [message(id, "expecting", None, self.now()) for id in batch]
+        self.act(name, False, lambda store, ref: store.append(ref, new, parent=LEAF, expect=expect))
+
+    @rule(name=names, late=st.booleans(), batch=some_ids)
+    def delete(self, name: str, late: bool, batch: list[str]) -> None:
+        self.act(name, late, lambda store, ref: store.delete(ref, batch))
+
+    @rule(name=names, late=st.booleans(), id=ids, text=texts, payload=payloads)
+    def update(self, name: str, late: bool, id: str, text: str, payload: bytes | None) -> None:
+        new = message(id, text, payload, self.now())
+        self.act(name, late, lambda store, ref: store.update(ref, new))
+
+    @rule(name=names, late=st.booleans(), id=ids)
+    def checkout(self, name: str, late: bool, id: str) -> None:
+        self.act(name, late, lambda store, ref: store.checkout(ref, id))
+
+    @rule(name=names)
+    def clear(self, name: str) -> None:
+        self.act(name, False, lambda store, ref: store.clear(ref))
+
+    @rule(name=names, late=st.booleans())
+    def delete_session(self, name: str, late: bool) -> None:
+        self.act(name, late, lambda store, ref: store.delete_session(ref))
+
+    @rule(name=names, copy=names, at=st.one_of(st.none(), st.none(), ids))
+    def fork(self, name: str, copy: str, at: str | None) -> None:
+        now, pair = self.now(), Pair(copy)
+        real, model = pair.real, pair.model
+
+        def call(store: Store, ref: SessionRef) -> int:
+            return store.fork(ref, real if store is self.real else model, at=at, created_at_us=now)
+
+        self.act(name, False, call)
+        self.same_session(copy)
+
+    @rule(name=names, first=some_ids, parent=parents, then=some_ids)
+    def import_whole(self, name: str, first: list[str], parent: Parent, then: list[str]) -> None:
+        """A staged import: written to a hidden session, then published or dropped."""
+        new = [[message(id, "staged", None, self.now()) for id in batch] for batch in (first, then)]
+
+        def call(store: Store, ref: SessionRef) -> Any:
+            stage = store.stage(ref)
+            try:
+                store.append(stage, new[0], parent=None, kind="import")
+                store.append(stage, new[1], parent=parent, kind="import", activate=False)
+            except PlaitError:
+                store.delete_session(stage)
+                raise
+            return store.publish(stage, ref)
+
+        self.act(name, False, call)
+
+    @rule(
+        name=names,
+        late=st.booleans(),
+        create=st.sampled_from(["new", "ensure", "never"]),
+        owner=st.sampled_from([None, "o", "p"]),
+        metadata=patches,
+    )
+    def put_session(self, name: str, late: bool, create: Any, owner: str | None, metadata: dict[str, Any]) -> None:
+        now = self.now()
+        self.act(
+            name,
+            late,
+            lambda store, ref: store.put_session(
+                ref, created_at_us=now, create=create, owner=owner, name=owner, metadata=metadata
+            ),
+        )
+
+    @rule(name=names, late=st.booleans(), patch=patches)
+    def update_state(self, name: str, late: bool, patch: dict[str, Any]) -> None:
+        now = self.now()
+        self.act(name, late, lambda store, ref: store.update_state(ref, patch, created_at_us=now))
+
+    @rule()
+    def forget_handles(self) -> None:
+        self.kept = {name: Pair(name) for name in SESSIONS}
+
+    # -- ends and beginnings
+
+    @rule()
+    def reopen(self) -> None:
+        self.real.close()
+        assert invariants(self.file) == []
+        self.real = open_sqlite(self.file)
+
+    @rule()
+    def crash(self) -> None:
+        """Go on with the files as a killed process leaves them: nothing closed, nothing checkpointed."""
+        old = self.file
+        self.file = self.folder / f"{next(self.generations) + 1}.db"
+        for suffix in ("", "-wal"):
+            if Path(f"{old}{suffix}").exists():
+                shutil.copyfile(f"{old}{suffix}", f"{self.file}{suffix}")
+        self.real.close()
+        self.real = open_sqlite(self.file)
+
+
+TestTreeMachine = TreeMachine.TestCase
+TestTreeMachine.settings = settings(
+    max_examples=dose(short=40, soak=3000), stateful_step_count=dose(short=30, soak=60), deadline=None
+)
+
+
+moves = st.lists(
+    st.tuples(st.sampled_from(["leaf", "leaf", "branch", "root", "delete", "delete"]), st.integers(0, 10**6)),
+    max_size=40,
+)
+
+
+@given(moves=moves)
+@settings(deadline=None, max_examples=dose(short=60, soak=5000))
+def test_children_is_the_inverse_of_parent(moves: Sequence[tuple[str, int]]) -> None:
+    store = open_sqlite(":memory:")
+    try:
+        alive = grow(store, moves)
+        session = SessionRef(SCOPE, "s")
+        parents = {id: row.parent_id for id in alive if isinstance(row := store.get(session, id), Message)}
+        assert list(parents) == alive
+        below = {id: [row.id for row in store.children(session, id)] for id in [None, *alive]}
+        assert {(id, child) for id, found in below.items() for child in found} == {
+            (up, id) for id, up in parents.items()
+        }
+        assert sum(len(found) for found in below.values()) == len(alive)
+        assert [row.id for row in store.leaves(session)] == [id for id in alive if id not in parents.values()]
+    finally:
+        store.close()
+
+
+def grow(store: Store, moves: Sequence[tuple[str, int]]) -> list[str]:
+    """A tree made by random moves; the ids that survive, in seq order."""
+    session, alive = SessionRef(SCOPE, "s"), list[str]()
+    for n, (move, pick) in enumerate(moves):
+        if move == "delete" and alive:
+            store.delete(session, [alive.pop(pick % len(alive))])
+        elif move != "delete":
+            parent: Parent = {"leaf": LEAF, "root": None}.get(move, alive[pick % len(alive)] if alive else None)
+            store.append(session, [message(f"m{n}", "x", None, n)], parent=parent)
+            alive.append(f"m{n}")
+    return alive

@@ -109,6 +109,8 @@ def _lengths(ledger: Ledger, dose: Dose) -> Iterator[Row]:
         what = f"last {dose.last} of {length:,} messages ({SIZE} B), to dicts"
         yield Row(what, "≤", 0.2, "ms", _scaled(ledger, f"last at {length}", mine, 1e3))
         yield Row(f"{what}, over raw", "", 0, "×", ledger.ratios(f"last at {length}", mine, BARE))
+        branched = _scaled(ledger, f"last, branched at {length}", mine, 1e3)
+        yield Row(f"{what}, after a checkout from afar", "≤", 0.2, "ms", branched)
 
 
 def _loading(ledger: Ledger, dose: Dose) -> Iterator[Row]:

@@ -23,8 +23,9 @@ CASES: tuple[type[Case], ...] = (Lone, Crowd, Lengths, Loading, Holding, Disk, M
 
 def measure(dose: Dose, folder: Path, only: str = "") -> Ledger:
     """The figures of all rounds; `only` picks the measurements whose name begins so."""
-    warnings.simplefilter("ignore")  # what the peers say about each other
-    return asyncio.run(_measure(Bench(folder, dose, Ledger()), only))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the peers say about each other
+        return asyncio.run(_measure(Bench(folder, dose, Ledger()), only))
 
 
 async def _measure(bench: Bench, only: str) -> Ledger:

@@ -46,6 +46,8 @@ def plain(answer: Any) -> Any:
         return plain(answer.message), answer.changed
     if isinstance(answer, Described):
         return plain(answer.info), answer.changed
+    if isinstance(answer, Described):
+        return plain(answer.info), answer.changed
     if isinstance(answer, SessionInfo):
         catalogue = (
             answer.id,

@@ -31,6 +31,7 @@ WORDS = {
     "pause_async": "pause",
     "pieces_async": "pieces",
     "read_async": "read",
+    "settle_async": "settle",
     "write_async": "write",
     "_async": "_sync",
 }

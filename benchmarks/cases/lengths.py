@@ -53,10 +53,11 @@ class Lengths:
             for n in range(bench.dose.length_samples):
                 for length in bench.dice.sample(self._lengths, len(self._lengths)):
                     await self._appends(length, self._items[n % len(self._items)], taken)
+                    await self._reads(bench, length, "last", taken)
             for n in range(bench.dose.length_samples):
                 for length in bench.dice.sample(self._lengths, len(self._lengths)):
                     self._changes(bench, length, self._items[n % len(self._items)], taken)
-                    await self._reads(bench, length, taken)
+                    await self._reads(bench, length, "last, branched", taken)
         for (measure, subject, messages), times in taken.items():
             bench.ledger.note(f"{measure} at {messages}", subject, median(times))
 
@@ -86,11 +87,13 @@ class Lengths:
         for name, took in (("delete", deleted - start), ("branch", branched - deleted), ("append then", now() - begun)):
             taken[name, "plait", length.messages].append(took)
 
-    async def _reads(self, bench: Bench, length: Length, taken: dict[tuple[str, str, int], list[float]]) -> None:
+    async def _reads(
+        self, bench: Bench, length: Length, measure: str, taken: dict[tuple[str, str, int], list[float]]
+    ) -> None:
         for store in (length.plait, length.raw):
             start = now()
             found = await store.last("chat", bench.dose.last)
-            taken["last", store.name, length.messages].append(now() - start)
+            taken[measure, store.name, length.messages].append(now() - start)
             assert len(found) == bench.dose.last
 
     async def finish(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -27,7 +27,7 @@ class Telemetry:
         )
 
     @contextmanager
-    def operation(self, name: str, session_id: str, count: int = 1) -> Iterator[None]:
+    def operation(self, name: str, session_id: str, count: int = 1) -> Generator[None]:
         """One operation on a session: a span around it, a count after it, also when it fails."""
         if self._tracer is None:
             try:
@@ -40,7 +40,7 @@ class Telemetry:
             yield
 
     @contextmanager
-    def _traced(self, name: str, session_id: str, count: int) -> Iterator[None]:
+    def _traced(self, name: str, session_id: str, count: int) -> Generator[None]:
         outcome = "ok"
         with self._tracer.start_as_current_span(f"plait.{name}", attributes={"plait.session_id": session_id}):
             try:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from plait import jsontext
+from plait import jsontext, times
 
 Json: TypeAlias = dict[str, Any]
 Source: TypeAlias = Literal["server", "client"]
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 class Leaf:
@@ -100,7 +99,7 @@ class Message:
     @property
     def created_at(self) -> dt.datetime:
         """When the message was made, as an aware UTC time; never used for order."""
-        return _EPOCH + dt.timedelta(microseconds=self._at)
+        return times.from_us(self._at)
 
     @property
     def format(self) -> str:
@@ -111,7 +110,8 @@ class Message:
     def content(self) -> Json:
         """The stored message, decoded; shared between calls, so copy before changing it."""
         if self._content is None:
-            self._content = jsontext.decode(self._text)
+            content: Json = jsontext.decode(self._text)
+            self._content = content
         return self._content
 
     @property

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from typing import IO, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from typing import IO, Protocol, TypeGuard, TypeVar
 
 T = TypeVar("T")
 
 PIECE_BYTES = 1 << 20
 
 Payload = bytes | bytearray | memoryview | Iterable[bytes] | IO[bytes]
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 async def pause_async() -> None:
@@ -32,17 +36,32 @@ def aside(work: Callable[[], T]) -> T:
     return work()
 
 
+async def settle_async(answer: Awaitable[None] | None) -> None:
+    """Wait for what a callback answered, if it is to be waited for."""
+    if isinstance(answer, Awaitable):
+        await answer
+
+
+def settle(answer: object) -> None:
+    """A callback has done its work when it returns."""
+
+
 def pieces(data: Payload) -> Iterator[bytes]:
     """The bytes of a payload in pieces of at most 1 MiB, wherever they come from."""
     if isinstance(data, bytes | bytearray | memoryview):
         for start in range(0, len(data), PIECE_BYTES):
             yield bytes(data[start : start + PIECE_BYTES])
-    elif hasattr(data, "read"):
+    elif _is_readable(data):
         while piece := data.read(PIECE_BYTES):
             yield piece
     else:
         for item in data:
             yield from pieces(item)
+
+
+def _is_readable(data: object) -> TypeGuard[_Readable]:
+    # Not by `isinstance`, which does not see a method that a wrapper (such as tempfile's) passes on.
+    return hasattr(data, "read")
 
 
 async def pieces_async(data: Payload | AsyncIterable[bytes]) -> AsyncIterator[bytes]:

@@ -198,7 +198,7 @@ class TreeMachine(RuleBasedStateMachine):
                 store.append(stage, new[0], parent=None, kind="import")
                 store.append(stage, new[1], parent=parent, kind="import", activate=False)
             except PlaitError:
-                store.delete_session(stage)
+                store.discard(stage)
                 raise
             return store.publish(stage, ref)
 

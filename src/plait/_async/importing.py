@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
+from plait import times
 from plait.errors import UnsupportedError
 from plait.logic.chains import Chain, Transcript, chains
 from plait.logic.prepare import Rules
@@ -19,15 +21,16 @@ async def import_transcript(
     grouped = chains(transcript.entries, rules, at_us)
     if await store.info(target) is None:
         return await _into_new(store, target, transcript, grouped, at_us)
-    if not isinstance(store, AsyncMerging):
+    if not callable(getattr(store, "merge", None)):
         raise UnsupportedError("this store cannot import into a session that exists; give another id")
-    return await _into_existing(store, target, transcript, grouped)
+    return await _into_existing(cast("AsyncMerging", store), target, transcript, grouped)
 
 
 async def _into_new(
     store: AsyncStore, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain], at_us: int
 ) -> Imported:
-    stage = await store.stage(target)
+    created = transcript.created_at
+    stage = await store.stage(target, created_at_us=None if created is None else times.to_us(created))
     try:
         inserted = 0
         for chain in grouped:

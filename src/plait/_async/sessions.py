@@ -21,7 +21,7 @@ from plait.logic import door, ids
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
 from plait.model import Attachment, Change, Finding, Imported, RetentionPlan, SessionInfo, SessionPage
-from plait.pauses import Payload, pause_async, pieces_async
+from plait.pauses import Payload, pause_async, pieces_async, settle_async
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Scope, SessionRef
 
@@ -241,10 +241,13 @@ class AsyncSessions:
         Handles bound to it raise `SessionDeletedError` from then on; a session made later with
         the same id starts empty.
         """
+        return await self._delete(id)
+
+    async def _delete(self, id: str, *, version: int | None = None) -> bool:
         with self.telemetry.operation("delete_session", id):
-            deleted = await self.store.delete_session(self._ref(id))
-        self._shared.handles.pop((self._scope, id), None)
+            deleted = await self.store.delete_session(self._ref(id), version=version)
         if deleted:
+            self._shared.handles.pop((self._scope, id), None)
             await self.publish(Change("delete session", id))
         return deleted
 
@@ -277,8 +280,7 @@ class AsyncSessions:
                 yield info, "age"
 
     async def _delete_if_idle(self, info: SessionInfo) -> bool:
-        now = await self.get(info.id)
-        return now is not None and not now.pinned and now.version == info.version and await self.delete(info.id)
+        return await self._delete(info.id, version=info.version)
 
     # -- importing -------------------------------------------------------------
 
@@ -304,7 +306,7 @@ class AsyncSessions:
         Put the answer into a part where inline data would stand: `{"type": "file", "mediaType":
         "image/png", "url": attachment}`. Unused, it is removed after a day.
         """
-        if not isinstance(media_type, str) or "/" not in media_type:
+        if not isinstance(media_type, str) or "/" not in media_type:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"media_type must be such as 'image/png', not {media_type!r}")
         upload = new_id()
         hash, size = await self.store.put_attachment(self._scope, pieces_async(data), upload=upload, now_us=now_us())
@@ -330,9 +332,7 @@ class AsyncSessions:
         """Tell the listeners of a committed change."""
         for listener in list(self._shared.listeners):
             try:
-                result = listener(change)
-                if isinstance(result, Awaitable):
-                    await result
+                await settle_async(listener(change))
             except Exception:
                 log.exception("a subscriber failed on %s of session %r", change.kind, change.session_id)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from plait import times
 from plait.errors import InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import ids, view
 from plait.logic.prepare import Given, prepare
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from plait._sync.sessions import Sessions
 
 MessageLike = Mapping[str, Any] | Message
-WINDOW_ROWS = 50
+FIRST_ROWS, WINDOW_ROWS = 50, 256
 WINDOW_BYTES = 512 << 10
-"""How much is read at a time: one snapshot, and one hold of the event loop."""
+"""How much is read at a time, at first and then: one snapshot, and one hold of the event loop."""
 
 STATS_ROWS = 1000
 EVERYTHING_ROWS = 1000
@@ -301,13 +302,15 @@ class Session:
     ) -> Iterator[Message | Damaged]:
         """The same path with nothing hidden, between two seqs (both excluded), at most `limit` messages."""
         left = _checked("limit", limit)
-        bounds = {"after_seq": after_seq, "before_seq": before_seq}
+        if left == 0:
+            return
+        bounds = {"after_seq": after_seq, "before_seq": before_seq, "limit": limit}
         for window in self._windows(leaf, newest_first=newest_first, consistent=consistent, **bounds):
             for message in window:
-                if left is not None and left <= 0:
-                    return
                 yield message
                 left = None if left is None else left - 1
+                if left == 0:
+                    return
 
     def batches(
         self, leaf: Parent = LEAF, *, count: int = 50, bytes: int = 4 << 20, newest_first: bool = False
@@ -333,19 +336,24 @@ class Session:
         consistent: bool,
         after_seq: int | None = None,
         before_seq: int | None = None,
+        limit: int | None = None,
     ) -> Iterator[list[Message | Damaged]]:
         path = self._store.path(self._ref, leaf)
         if path is None:
             return
         runs = view.plan(path, after_seq=after_seq, before_seq=before_seq)
         for run in reversed(runs) if newest_first else runs:
-            for window in self._run(path, run, newest_first):
+            for window in self._run(path, run, newest_first, limit):
                 if consistent:
                     self._check_unchanged(path)
                 yield window
 
-    def _run(self, path: Path, run: view.Run, newest_first: bool) -> Iterator[list[Message | Damaged]]:
+    def _run(
+        self, path: Path, run: view.Run, newest_first: bool, limit: int | None = None
+    ) -> Iterator[list[Message | Damaged]]:
+        """The windows of a run; none need hold more than `limit` messages."""
         after, before = run.lo - 1, run.hi + 1
+        rows = FIRST_ROWS
         while after + 1 < before:
             window = self._store.load(
                 self._ref,
@@ -353,7 +361,7 @@ class Session:
                 after_seq=after,
                 before_seq=before,
                 newest_first=newest_first,
-                limit=WINDOW_ROWS,
+                limit=rows if limit is None else min(rows, limit),
                 budget_bytes=WINDOW_BYTES,
             )
             if not window:
@@ -361,6 +369,7 @@ class Session:
             yield window
             pause()
             after, before = (after, window[-1].seq) if newest_first else (window[-1].seq, before)
+            rows = WINDOW_ROWS
 
     def _check_unchanged(self, path: Path) -> None:
         if self._store.changed_since(self._ref, path):
@@ -443,7 +452,7 @@ class Session:
         while True:
             stats = self._store.stats(self._ref, path, after_seq=after, limit=STATS_ROWS)
             for stat in stats:
-                at = dt.datetime.fromtimestamp(0, dt.timezone.utc) + dt.timedelta(microseconds=stat.created_at_us)
+                at = times.from_us(stat.created_at_us)
                 yield RowStat(stat.id, stat.seq, stat.role, stat.bytes, stat.tokens, at)
             if len(stats) < STATS_ROWS:
                 return
@@ -500,4 +509,4 @@ def _checked(name: str, value: int | None) -> int | None:
 def _us(time_: dt.datetime) -> int:
     if time_.tzinfo is None:
         raise UsageError("created_at must say its time zone; use datetime.now(timezone.utc) or .astimezone()")
-    return (time_ - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)) // dt.timedelta(microseconds=1)
+    return times.to_us(time_)

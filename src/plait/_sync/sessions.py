@@ -21,7 +21,7 @@ from plait.logic import door, ids
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
 from plait.model import Attachment, Change, Finding, Imported, RetentionPlan, SessionInfo, SessionPage
-from plait.pauses import Payload, pause, pieces
+from plait.pauses import Payload, pause, pieces, settle
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
 
@@ -241,10 +241,13 @@ class Sessions:
         Handles bound to it raise `SessionDeletedError` from then on; a session made later with
         the same id starts empty.
         """
+        return self._delete(id)
+
+    def _delete(self, id: str, *, version: int | None = None) -> bool:
         with self.telemetry.operation("delete_session", id):
-            deleted = self.store.delete_session(self._ref(id))
-        self._shared.handles.pop((self._scope, id), None)
+            deleted = self.store.delete_session(self._ref(id), version=version)
         if deleted:
+            self._shared.handles.pop((self._scope, id), None)
             self.publish(Change("delete session", id))
         return deleted
 
@@ -277,8 +280,7 @@ class Sessions:
                 yield info, "age"
 
     def _delete_if_idle(self, info: SessionInfo) -> bool:
-        now = self.get(info.id)
-        return now is not None and not now.pinned and now.version == info.version and self.delete(info.id)
+        return self._delete(info.id, version=info.version)
 
     # -- importing -------------------------------------------------------------
 
@@ -304,7 +306,7 @@ class Sessions:
         Put the answer into a part where inline data would stand: `{"type": "file", "mediaType":
         "image/png", "url": attachment}`. Unused, it is removed after a day.
         """
-        if not isinstance(media_type, str) or "/" not in media_type:
+        if not isinstance(media_type, str) or "/" not in media_type:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"media_type must be such as 'image/png', not {media_type!r}")
         upload = new_id()
         hash, size = self.store.put_attachment(self._scope, pieces(data), upload=upload, now_us=now_us())
@@ -330,9 +332,7 @@ class Sessions:
         """Tell the listeners of a committed change."""
         for listener in list(self._shared.listeners):
             try:
-                result = listener(change)
-                if isinstance(result, Awaitable):
-                    result
+                settle(listener(change))
             except Exception:
                 log.exception("a subscriber failed on %s of session %r", change.kind, change.session_id)
 

@@ -246,7 +246,7 @@ def _place(ctx: typer.Context, db: str | None, tenant: str | None, owner: str | 
     root_db, root_tenant, root_owner = ctx.obj or (None, None, None)
     path = next((path for path in (db, root_db, os.environ.get("PLAIT_DB")) if path), DEFAULT_DB)
     whose = (tenant if tenant is not None else root_tenant, owner if owner is not None else root_owner)
-    return Place(given_text(path), *(given_text(value or "") for value in whose))
+    return Place(path, *(given_text(value or "") for value in whose))
 
 
 def _session(given: str | None, option: str | None, *, needed: bool = False) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from plait.cli import escape
 from plait.cli.failure import Failure
 
 DEFAULT_DB: Final = "agents.db"
+_UNDECODED: Final = re.compile("[\udc80-\udcff]+")
+_UTF8: Final = ("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Place:
     def shown(self) -> str:
         """The database as messages name it: never with a password."""
         if "://" not in self.db:
-            return escape.name(self.db)
+            return escape.name(given_text(self.db))
         url = urlsplit(self.db)
         return escape.name(f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}")
 
@@ -49,7 +52,7 @@ class Place:
             yield sessions
 
     def _must_exist(self) -> None:
-        if "://" in self.db or self.db == ":memory:" or os.path.exists(self.db.encode("utf-8", "surrogateescape")):
+        if "://" in self.db or self.db == ":memory:" or os.path.exists(self.db):
             return
         remedy = "name one with --db PATH or PLAIT_DB, or make one with `plait import`"
         raise Failure(f"there is no database {self.shown}; {remedy}")
@@ -64,7 +67,7 @@ def find(sessions: plait.Sessions, place: Place, id: str | None) -> plait.Sessio
         info = sessions.get(escape.plain_name(id))
     if info is None:
         remedy = "`plait ls` lists those there are"
-        raise Failure(f"there is no session {escape.name(id)} in {place.described}; {remedy}")
+        raise Failure(f"there is no session {escape.name(id) or 'of an empty name'} in {place.described}; {remedy}")
     return info
 
 
@@ -78,10 +81,8 @@ def find_message(session: plait.Session, id: str) -> str:
 
 
 def given_text(argument: str) -> str:
-    """A command-line argument as text, also where the locale could not decode it."""
-    if any("\ud800" <= char <= "\udfff" for char in argument):
-        return os.fsencode(argument).decode("utf-8", "surrogateescape")
-    return argument
+    """A command-line argument as text, also where the locale could not decode its UTF-8."""
+    return _UNDECODED.sub(lambda found: found[0].encode("ascii", "surrogateescape").decode(*_UTF8), argument)
 
 
 def _latest(sessions: plait.Sessions, place: Place) -> plait.SessionInfo:

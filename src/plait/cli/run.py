@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from plait import errors
 from plait.cli import escape, failure
 from plait.cli.app import Passed, command
+from plait.cli.place import given_text
 
 
 def run(args: Sequence[str]) -> int:
@@ -52,7 +53,7 @@ def _ended(error: BaseException) -> int:
     except OSError:  # a full disk below stdout, told already
         _drop_output()
     try:
-        sys.stderr.write(f"plait: {' '.join(escape.printable(text).split())}\n")
+        sys.stderr.write(f"plait: {' '.join(escape.printable(given_text(text)).split())}\n")
     except OSError:
         pass  # nobody is left to tell
     return code

@@ -1,8 +1,8 @@
 """Which kinds of message plait can read: the registry of formats.
 
 Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`)
-and the lines of `pi`, `claude-code` and `chatgpt` transcripts. An adapter or an application adds its own by registering an object with the
-methods of `plait.Format`:
+and the lines of `pi`, `claude-code` and `chatgpt` transcripts. An adapter or an application adds
+its own by registering an object with the methods of `plait.Format`:
 
     cancel = plait.formats.register(MyFormat())
 

@@ -7,13 +7,13 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from plait import times
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import Json
 from plait.store.protocol import NewMessage
 
 CHAIN_MESSAGES = 1000
 CHAIN_BYTES = 4 << 20
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 class Entry(Protocol):
@@ -46,6 +46,8 @@ class Transcript(Protocol):
     def metadata(self) -> Json: ...
     @property
     def state(self) -> Json: ...
+    @property
+    def created_at(self) -> dt.datetime | None: ...
     @property
     def leaf(self) -> str | None: ...
     @property
@@ -98,5 +100,5 @@ def _goes_on(chain: Chain, entry: Entry, message: NewMessage) -> bool:
 
 
 def _prepared(entry: Entry, rules: Rules, now_us: int) -> NewMessage:
-    at = now_us if entry.created_at is None else (entry.created_at - _EPOCH) // dt.timedelta(microseconds=1)
+    at = now_us if entry.created_at is None else times.to_us(entry.created_at)
     return prepare(entry.message, Given(entry.id, at, entry.id, entry.format, verbatim=True), rules)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plait import jsontext
 from plait.errors import InvalidMessageError, InvalidMessageTypeError
+from plait.logic.shape import is_list, is_mapping, is_object
 from plait.model import Attachment
 
 MAX_DEPTH = 200
@@ -34,7 +35,7 @@ def _too_deep(message: Mapping[str, Any]) -> bool:
 
 
 def _boxes(box: Any) -> list[Any]:
-    values = box.values() if isinstance(box, dict) else box
+    values: Iterable[Any] = box.values() if is_object(box) else box
     return [value for value in values if isinstance(value, dict | list)]
 
 
@@ -46,9 +47,9 @@ def culprit(message: Any) -> InvalidMessageError:
         error = _refusal(path or "message", value, depth)
         if error is not None:
             return error
-        if isinstance(value, Mapping):
+        if is_mapping(value):
             stack.extend((f"{path}.{key}" if path else str(key), item, depth + 1) for key, item in value.items())
-        elif isinstance(value, list):
+        elif is_list(value):
             stack.extend((f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value))
     return InvalidMessageError("message does not read back as it was given; pass plain JSON values", path="")
 
@@ -59,7 +60,7 @@ def _refusal(path: str, value: Any, depth: int) -> InvalidMessageError | None:
         return InvalidMessageError(f"{path[:200]} is nested more than {MAX_DEPTH} deep; flatten it", path=path)
     if isinstance(value, float) and not math.isfinite(value):
         return InvalidMessageError(f"{path} is {value}, which JSON cannot say; use null or a string", path=path)
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return _key_refusal(path, value)
     if isinstance(value, int) and not _can_be_written(value):
         return InvalidMessageError(f"{path} is an integer too long to write out; use a string", path=path)

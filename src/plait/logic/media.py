@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from plait.logic.shape import Value
 from plait.model import Attachment
 from plait.store.protocol import Media, NewMessage
 
@@ -76,7 +77,7 @@ def _mark(n: int, payload: Payload) -> str:
     return f"plait-media:{n}:{payload.hash.hex()}"
 
 
-def _walk(value: Any, depth: int, found: list[Payload]) -> Any:
+def _walk(value: Value | Attachment, depth: int, found: list[Payload]) -> Any:
     if depth > MAX_DEPTH:
         return value
     if type(value) is list:
@@ -157,7 +158,8 @@ def hydrated_bytes(text: str, media: Iterable[Media]) -> int:
 
 def inline(text: str, payloads: Iterable[tuple[int, bytes]]) -> str:
     """`text` with the base64 of each payload put back at its place (places rise)."""
-    pieces, start = [], 0
+    pieces: list[str] = []
+    start = 0
     for at, data in payloads:
         pieces.append(text[start:at])
         pieces.append(binascii.b2a_base64(data, newline=False).decode())

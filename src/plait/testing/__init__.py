@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+# Before they are imported, so that a failure shows the values: hence the imports below this line.
 pytest.register_assert_rewrite("plait.testing._async.store_tests", "plait.testing._sync.store_tests")
 
-from plait.testing._async.model_store import AsyncModelStore
-from plait.testing._async.store_tests import AsyncStoreTests
-from plait.testing._sync.model_store import ModelStore
-from plait.testing._sync.store_tests import StoreTests
+# After that line: pytest rewrites only what is not imported yet.
+from plait.testing._async.model_store import AsyncModelStore  # noqa: E402
+from plait.testing._async.store_tests import AsyncStoreTests  # noqa: E402
+from plait.testing._sync.model_store import ModelStore  # noqa: E402
+from plait.testing._sync.store_tests import StoreTests  # noqa: E402
 
 __all__ = ["AsyncModelStore", "AsyncStoreTests", "ModelStore", "StoreTests"]

@@ -176,7 +176,7 @@ def test_order_is_the_order_of_arrival_with_a_frozen_clock(
     """B-017: 500 messages of one instant, single and in batches, read twenty times."""
     frozen = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: frozen)
-    for n in range(0, 250):
+    for n in range(250):
         chat.append(note(f"m{n}"))
     chat.append_many([note(f"m{n}") for n in range(250, 500)])
     chat.update(note("m250", "updated in the middle"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.store._async.store import AsyncPlanStore
 from plait.store._async.port import AsyncStore
+from plait.store._async.store import AsyncPlanStore
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.driver import SQLiteDriver
 from plait.testing import AsyncStoreTests

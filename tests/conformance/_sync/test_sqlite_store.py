@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.store._sync.store import PlanStore
 from plait.store._sync.port import Store
+from plait.store._sync.store import PlanStore
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.driver import SQLiteDriver
 from plait.testing import StoreTests

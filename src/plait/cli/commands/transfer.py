@@ -57,10 +57,10 @@ def _tell(report: interchange.ImportReport, file: str, screen: Screen, json: boo
     problems = report.report.problems
     for problem in problems:
         snippet = f": {problem.snippet}" if problem.snippet else ""
-        where = f"{given_text(file)}:{problem.line}" if problem.line else given_text(file)
+        where = f"{file}:{problem.line}" if problem.line else file
         _note(f"{where}: {problem.reason}{snippet}")
     if report.report.count > len(problems):
-        _note(f"{given_text(file)}: {count(report.report.count - len(problems))} more problems are not shown")
+        _note(f"{file}: {count(report.report.count - len(problems))} more problems are not shown")
     if json:
         screen.json(jsontext.encode(_view(report, file)))
     else:
@@ -94,7 +94,7 @@ def _inserted(report: interchange.ImportReport) -> int:
 
 
 def _note(text: str) -> None:
-    sys.stderr.write(f"plait: {escape.one_line(text, 2000)}\n")
+    sys.stderr.write(f"plait: {escape.one_line(given_text(text), 2000)}\n")
 
 
 def export(place: Place, id: str | None, wanted: Export) -> int:

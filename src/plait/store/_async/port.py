@@ -8,7 +8,7 @@ attachments and index upkeep are its own business; windows, overlays and budgets
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from plait.model import Damaged, Json, Message, Parent, SessionInfo, SessionPage, Totals
 from plait.store.protocol import (
@@ -94,8 +94,10 @@ class AsyncStore(Protocol):
         """
         ...
 
-    async def stage(self, target: SessionRef) -> SessionRef:
+    async def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         """A hidden, empty session that can be written like any other and published as `target`.
+
+        `created_at_us` is what it says of its own making; now by default.
 
         `ConflictError` if `target` exists. One that is never published is swept in time.
         """
@@ -216,8 +218,8 @@ class AsyncStore(Protocol):
         """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
         ...
 
-    async def delete_session(self, session: SessionRef) -> bool:
-        """Remove the session with all it holds; `False` if there is none."""
+    async def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
+        """Remove the session with all it holds; `False` if there is none, or if it has left `version`."""
         ...
 
     async def put_attachment(
@@ -231,7 +233,6 @@ class AsyncStore(Protocol):
         ...
 
 
-@runtime_checkable
 class AsyncMerging(AsyncStore, Protocol):
     """A store that can add many messages to an existing session at once."""
 

@@ -14,7 +14,8 @@ from plait.logic.ids import STAGE_PREFIX
 from plait.model import LEAF, Damaged, Finding, Json, Message, Parent, SessionInfo, SessionPage, Totals
 from plait.pauses import aside_async
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, merge, read, stage
+from plait.store.plans import append, attachments, catalogue, change, common, merge, read
+from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
     Described,
@@ -191,22 +192,23 @@ class AsyncPlanStore:
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         return await self.driver.read_async(partial(catalogue.sessions, scope, cursor, limit))
 
-    async def delete_session(self, session: SessionRef) -> bool:
-        if await self.driver.write_async(partial(catalogue.delete_session, session, self._mark())) is None:
+    async def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
+        step = partial(catalogue.delete_session, session, self._mark(), version)
+        if await self.driver.write_async(step) is None:
             return False
         await self._purge()
         return True
 
     # -- staged work -----------------------------------------------------------
 
-    async def stage(self, target: SessionRef) -> SessionRef:
+    async def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         await self._sweep_stages(self._clock())
         hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
-        await self.driver.write_async(partial(stage.begin, hidden, target, self._mark()))
+        await self.driver.write_async(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 
-    async def publish(self, stage_: SessionRef, target: SessionRef) -> None:
-        await self.driver.write_async(partial(stage.publish, stage_, target, self._mark()))
+    async def publish(self, stage: SessionRef, target: SessionRef) -> None:
+        await self.driver.write_async(partial(staging.publish, stage, target, self._mark()))
 
     async def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
         """Which of these message ids the session has."""
@@ -225,8 +227,8 @@ class AsyncPlanStore:
         """
         return await self.driver.write_async(partial(merge.publish, stage, target, grafts, leaf, self._mark()))
 
-    async def discard(self, stage_: SessionRef) -> None:
-        old = await self.driver.write_async(partial(stage.discard, stage_))
+    async def discard(self, stage: SessionRef) -> None:
+        old = await self.driver.write_async(partial(staging.discard, stage))
         if old is not None:
             await self._purge()
 
@@ -236,7 +238,7 @@ class AsyncPlanStore:
         try:
             copied = await self._copy(session, path, hidden) if path is not None else 0
             await self.driver.write_async(
-                partial(stage.publish_copy, session, path, hidden, target, self._mark(created_at_us))
+                partial(staging.publish_copy, session, path, hidden, target, self._mark(created_at_us))
             )
         except BaseException:
             await self.discard(hidden)
@@ -247,18 +249,18 @@ class AsyncPlanStore:
         """Copy a path into a hidden session, a bounded transaction at a time."""
         if not path.ranges:
             return 0
-        strand = await self.driver.write_async(partial(stage.copy_begin, hidden))
+        strand = await self.driver.write_async(partial(staging.copy_begin, hidden))
         last = count = 0
         while True:
-            step = partial(stage.copy_step, session, path, hidden, strand, last)
-            last, copied = await self.driver.write_async(step, stage.BATCH_BYTES)
+            step = partial(staging.copy_step, session, path, hidden, strand, last)
+            last, copied = await self.driver.write_async(step, staging.BATCH_BYTES)
             if not copied:
                 return count
             count += copied
 
     async def _purge(self) -> bool:
         """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""
-        lives = await self.driver.read_async(stage.purges)
+        lives = await self.driver.read_async(staging.purges)
         for incarnation in lives:
             while await self.driver.write_async(partial(change.purge_step, incarnation, PURGE_ROWS)):
                 pass
@@ -272,7 +274,7 @@ class AsyncPlanStore:
         return done + await self.driver.write_async(partial(attachments.sweep, now_us))
 
     async def _sweep_stages(self, now_us: int) -> int:
-        found = await self.driver.read_async(partial(stage.abandoned, STAGE_PREFIX, now_us - STAGE_LIFE_US))
+        found = await self.driver.read_async(partial(staging.abandoned, now_us - STAGE_LIFE_US))
         for tenant, owner, id in found:
             await self.discard(SessionRef(Scope(tenant, owner), id))
         return len(found)

@@ -8,7 +8,7 @@ attachments and index upkeep are its own business; windows, overlays and budgets
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from plait.model import Damaged, Json, Message, Parent, SessionInfo, SessionPage, Totals
 from plait.store.protocol import (
@@ -94,8 +94,10 @@ class Store(Protocol):
         """
         ...
 
-    def stage(self, target: SessionRef) -> SessionRef:
+    def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         """A hidden, empty session that can be written like any other and published as `target`.
+
+        `created_at_us` is what it says of its own making; now by default.
 
         `ConflictError` if `target` exists. One that is never published is swept in time.
         """
@@ -216,8 +218,8 @@ class Store(Protocol):
         """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
         ...
 
-    def delete_session(self, session: SessionRef) -> bool:
-        """Remove the session with all it holds; `False` if there is none."""
+    def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
+        """Remove the session with all it holds; `False` if there is none, or if it has left `version`."""
         ...
 
     def put_attachment(
@@ -231,7 +233,6 @@ class Store(Protocol):
         ...
 
 
-@runtime_checkable
 class Merging(Store, Protocol):
     """A store that can add many messages to an existing session at once."""
 

@@ -14,7 +14,8 @@ from plait.logic.ids import STAGE_PREFIX
 from plait.model import LEAF, Damaged, Finding, Json, Message, Parent, SessionInfo, SessionPage, Totals
 from plait.pauses import aside
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, merge, read, stage
+from plait.store.plans import append, attachments, catalogue, change, common, merge, read
+from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
     Described,
@@ -191,22 +192,23 @@ class PlanStore:
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         return self.driver.read(partial(catalogue.sessions, scope, cursor, limit))
 
-    def delete_session(self, session: SessionRef) -> bool:
-        if self.driver.write(partial(catalogue.delete_session, session, self._mark())) is None:
+    def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
+        step = partial(catalogue.delete_session, session, self._mark(), version)
+        if self.driver.write(step) is None:
             return False
         self._purge()
         return True
 
     # -- staged work -----------------------------------------------------------
 
-    def stage(self, target: SessionRef) -> SessionRef:
+    def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         self._sweep_stages(self._clock())
         hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
-        self.driver.write(partial(stage.begin, hidden, target, self._mark()))
+        self.driver.write(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 
-    def publish(self, stage_: SessionRef, target: SessionRef) -> None:
-        self.driver.write(partial(stage.publish, stage_, target, self._mark()))
+    def publish(self, stage: SessionRef, target: SessionRef) -> None:
+        self.driver.write(partial(staging.publish, stage, target, self._mark()))
 
     def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
         """Which of these message ids the session has."""
@@ -225,8 +227,8 @@ class PlanStore:
         """
         return self.driver.write(partial(merge.publish, stage, target, grafts, leaf, self._mark()))
 
-    def discard(self, stage_: SessionRef) -> None:
-        old = self.driver.write(partial(stage.discard, stage_))
+    def discard(self, stage: SessionRef) -> None:
+        old = self.driver.write(partial(staging.discard, stage))
         if old is not None:
             self._purge()
 
@@ -236,7 +238,7 @@ class PlanStore:
         try:
             copied = self._copy(session, path, hidden) if path is not None else 0
             self.driver.write(
-                partial(stage.publish_copy, session, path, hidden, target, self._mark(created_at_us))
+                partial(staging.publish_copy, session, path, hidden, target, self._mark(created_at_us))
             )
         except BaseException:
             self.discard(hidden)
@@ -247,18 +249,18 @@ class PlanStore:
         """Copy a path into a hidden session, a bounded transaction at a time."""
         if not path.ranges:
             return 0
-        strand = self.driver.write(partial(stage.copy_begin, hidden))
+        strand = self.driver.write(partial(staging.copy_begin, hidden))
         last = count = 0
         while True:
-            step = partial(stage.copy_step, session, path, hidden, strand, last)
-            last, copied = self.driver.write(step, stage.BATCH_BYTES)
+            step = partial(staging.copy_step, session, path, hidden, strand, last)
+            last, copied = self.driver.write(step, staging.BATCH_BYTES)
             if not copied:
                 return count
             count += copied
 
     def _purge(self) -> bool:
         """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""
-        lives = self.driver.read(stage.purges)
+        lives = self.driver.read(staging.purges)
         for incarnation in lives:
             while self.driver.write(partial(change.purge_step, incarnation, PURGE_ROWS)):
                 pass
@@ -272,7 +274,7 @@ class PlanStore:
         return done + self.driver.write(partial(attachments.sweep, now_us))
 
     def _sweep_stages(self, now_us: int) -> int:
-        found = self.driver.read(partial(stage.abandoned, STAGE_PREFIX, now_us - STAGE_LIFE_US))
+        found = self.driver.read(partial(staging.abandoned, now_us - STAGE_LIFE_US))
         for tenant, owner, id in found:
             self.discard(SessionRef(Scope(tenant, owner), id))
         return len(found)

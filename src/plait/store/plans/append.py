@@ -135,7 +135,8 @@ def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
         head.leaf, head.leaf_id, head.tip, head.located = place.key, message.id, True, True
     else:
         head.located = False  # the active leaf's strand may just have got a row after it
-    return Written((yield from _stored(place.key, message, parent_id)), inserted=True, branched=to.branched)
+    text = (yield from _whole_text(place.key, message)) if message.media else message.body
+    return Written(_stored(place.key, message, parent_id, text), inserted=True, branched=to.branched)
 
 
 def _new_key(head: Head, place: Place) -> Plan[int]:
@@ -146,11 +147,13 @@ def _new_key(head: Head, place: Place) -> Plan[int]:
     return common.next_key(head, strand)
 
 
-def _stored(key: int, message: NewMessage, parent_id: str | None) -> Plan[Message]:
-    text = media.whole_text(message) if message.media else message.body
-    if text is None:
-        text = (yield from messages.with_media(key, message.body)) or message.body
-    reader = formats.stored(message.format)
+def _whole_text(key: int, message: NewMessage) -> Plan[str]:
+    text = media.whole_text(message)
+    return text if text is not None else (yield from messages.with_media(key, message.body)) or message.body
+
+
+def _stored(key: int, message: NewMessage, parent_id: str | None, text: str) -> Message:
+    reader = formats.NATIVE if message.format == formats.NATIVE.name else formats.stored(message.format)
     return Message(
         message.id,
         message.role,

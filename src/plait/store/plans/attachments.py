@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plait.errors import NotFoundError
-from plait.store.plan import Ask, Do, Plan
+from plait.store.plan import Ask, Do, Plan, Row
 from plait.store.plans import common, messages
 from plait.store.protocol import Scope, SessionRef
 
@@ -49,7 +49,7 @@ def locate(ref: SessionRef, id: str, n: int) -> Plan[tuple[int, int]]:
     """Which payload is the n-th of a message, and how many pieces it has."""
     head = yield from common.take(ref)
     key = (yield from common.find(head, id)) if head else 0
-    refs = (yield Ask("attachment_refs_of", (key,))) if key else []
+    refs: list[Row] = (yield Ask("attachment_refs_of", (key,))) if key else []
     if not 0 <= n < len(refs):
         raise NotFoundError(f"message {id!r} has no attachment number {n}; it has {len(refs)}")
     _, attachment, _, size = refs[n]
@@ -60,7 +60,7 @@ def piece(ref: SessionRef, id: str, attachment: int, n: int) -> Plan[bytes]:
     """The n-th piece of a payload, as long as the message is there."""
     head = yield from common.take(ref)
     key = (yield from common.find(head, id)) if head else 0
-    rows = (yield Ask("chunk", (key, attachment, n), heavy=True)) if key else []
+    rows: list[Row] = (yield Ask("chunk", (key, attachment, n), heavy=True)) if key else []
     if not rows:
         raise NotFoundError(f"the attachment of message {id!r} was deleted while it was being read")
     return rows[0][0]  # type: ignore[no-any-return]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from plait import jsontext
+from plait import jsontext, times
 from plait.errors import ConflictError
 from plait.logic.cursors import ListCursor
 from plait.model import Json, SessionInfo, SessionPage
@@ -15,7 +14,6 @@ from plait.store.plans import common, read
 from plait.store.plans.common import Mark
 from plait.store.protocol import Described, Scope, SessionRef
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _NO_INFO = (None, None, None, 0, "{}", "{}")
 
 
@@ -34,15 +32,11 @@ def _info(id: str, head: Head) -> Plan[SessionInfo]:
         parent_id=parent,
         pinned=bool(pinned),
         metadata=jsontext.decode(metadata),
-        created_at=_time(head.created_at_us),
-        active_at=_time(head.active_at_us),
+        created_at=times.from_us(head.created_at_us),
+        active_at=times.from_us(head.active_at_us),
         version=head.version,
         totals=(yield from read.totals_of(head)),
     )
-
-
-def _time(at_us: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=at_us)
 
 
 def _info_row(head: Head) -> Plan[Row]:
@@ -159,10 +153,10 @@ def _newest(head: Head) -> tuple[int, int]:
     return -head.active_at_us, -head.session
 
 
-def delete_session(ref: SessionRef, mark: Mark) -> Plan[int | None]:
-    """Hide a session with all it holds; answers its last life, to be purged."""
+def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> Plan[int | None]:
+    """Hide a session with all it holds, unless it has left `version`; answers its last life, to be purged."""
     head = yield from common.take(ref)
-    if head is None:
+    if head is None or version not in (None, head.version):
         return None
     yield Do("drop_activity", (ref.scope.tenant, ref.scope.owner, head.active_at_us // common.BUCKET_US, head.session))
     yield Do("drop_info", (head.session,))

@@ -8,7 +8,6 @@ from plait import jsontext
 from plait.errors import NotFoundError
 from plait.logic import slices
 from plait.logic.ids import can_be_stored
-from plait.logic.strands import seq_of, strand_of
 from plait.model import Damaged
 from plait.store.plan import Ask, Bind, Do, Head, Plan, Put
 from plait.store.plans import append, common, messages

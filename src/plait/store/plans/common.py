@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plait import jsontext
 from plait.errors import LimitError, SessionDeletedError
-from plait.logic.ids import can_be_stored
+from plait.logic.ids import STAGE_PREFIX, can_be_stored
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
 from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take
@@ -49,10 +49,11 @@ def take_or_create(ref: SessionRef, mark: Mark) -> Plan[Head]:
     return head if head is not None else (yield from create(ref, mark))
 
 
-def create(ref: SessionRef, mark: Mark) -> Plan[Head]:
+def create(ref: SessionRef, mark: Mark, *, created_at_us: int | None = None) -> Plan[Head]:
     """Begin a new life of an absent or deleted session; its counters go on."""
     incarnation = yield from next_number("incarnation")
-    row = (incarnation, mark.at_us, ref.scope.tenant, ref.scope.owner, ref.id)
+    created = mark.at_us if created_at_us is None else created_at_us
+    row = (incarnation, created, mark.at_us, ref.scope.tenant, ref.scope.owner, ref.id)
     yield Do("create_session", row)
     yield Forget(ref)
     head: Head | None = yield Take(ref)
@@ -88,7 +89,7 @@ def touch(ref: SessionRef, head: Head, mark: Mark) -> Plan[None]:
     old, new = head.active_at_us // BUCKET_US, mark.at_us // BUCKET_US
     head.active_at_us = mark.at_us
     head.changed = True
-    if old != new:
+    if old != new and not ref.id.startswith(STAGE_PREFIX):  # no listing shows a stage
         yield Do("drop_activity", (*_scope(ref), old, head.session))
         yield Put("add_activity", [(*_scope(ref), new, head.session)])
 
@@ -107,7 +108,7 @@ def _scope(ref: SessionRef) -> tuple[str, str]:
 
 def find(head: Head, id: str) -> Plan[int]:
     """The key of a message, 0 if absent."""
-    rows = (yield Ask("find_message", (head.incarnation, id))) if can_be_stored(id) else []
+    rows: list[Row] = (yield Ask("find_message", (head.incarnation, id))) if can_be_stored(id) else []
     return int(rows[0][0]) if rows else 0
 
 
@@ -116,13 +117,16 @@ def chain(strand: int, seq: int, *, down_to: int = 1) -> Plan[list[Range]]:
     ranges: list[tuple[int, int]] = []
     step = CHAIN_FIRST_STEP
     while strand and seq >= down_to:
-        for found, parent, fork in (yield Ask("strand_chain", (strand, step))):
+        rows = yield Ask("strand_chain", (strand, step))
+        for found, parent, fork in rows:
             ranges.append((found, seq))
             strand, seq = parent, min(seq, fork)
+        if not rows:  # the strand is not there: the file is damaged, and the path begins here
+            break
         step = CHAIN_STEP
     # The rows of a strand all come after its fork, where the next range ends.
     ends = [hi for _, hi in ranges[1:]] + [seq]
-    return [Range(found, end + 1, hi) for (found, hi), end in zip(ranges, ends, strict=True)]
+    return [Range(found, end + 1, hi) for (found, hi), end in zip(ranges, ends, strict=False)]
 
 
 def path_to(key: int) -> Plan[tuple[Range, ...]]:

@@ -35,7 +35,8 @@ def insert(ref: SessionRef, key: int, version: int, message: NewMessage, *, impo
     format = "" if message.format == "plait" else message.format
     row = (key, version, message.bytes, message.tokens, message.created_at_us, flags, format, message.role, message.id)
     yield Put("add_message", [(*row, body)])
-    yield from insert_rest(ref, key, rest, message.media)
+    if rest or message.media:
+        yield from insert_rest(ref, key, rest, message.media)
 
 
 def insert_rest(ref: SessionRef, key: int, rest: Sequence[str], items: Sequence[Media]) -> Plan[None]:
@@ -94,7 +95,7 @@ def build(rows: Sequence[Row], parent_id: str | None) -> Plan[list[Message | Dam
 def _plain(row: Row, parent_id: str | None) -> Message | None:
     """The message of a row that is all there is of it, which nearly all are; no step is needed for it."""
     key, id, role, size, tokens, at, flags, format, body = row
-    if flags & ~IMPORTED or format or body is None or len(body) != size:
+    if flags & ~IMPORTED or format or not isinstance(body, str) or not _sound(body, size):
         return None
     return Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, formats.NATIVE, body)
 

@@ -91,7 +91,7 @@ def _one(key: int) -> Plan[Message | Damaged | None]:
 def newest(ref: SessionRef) -> Plan[Message | Damaged | None]:
     """The message of highest seq."""
     head = yield from common.take(ref)
-    rows = (yield Ask("newest_message", (head.incarnation,))) if head else []
+    rows: list[Row] = (yield Ask("newest_message", (head.incarnation,))) if head else []
     return (yield from _one(rows[0][0])) if rows else None
 
 
@@ -244,6 +244,8 @@ def changed_since(ref: SessionRef, path: Path) -> Plan[bool]:
     head = yield from common.take(ref)
     if head is None or head.incarnation != path.incarnation:
         return True
+    if head.version == path.version:
+        return False
     rows = yield Ask("changed_keys", (head.session, path.version))
     return any(common.on_ranges(key, path.ranges) for (key,) in rows)
 

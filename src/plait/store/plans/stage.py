@@ -14,11 +14,11 @@ BATCH_BYTES = 4 << 20
 """How much a staged operation writes in one transaction."""
 
 
-def begin(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[None]:
+def begin(stage: SessionRef, target: SessionRef, mark: Mark, created_at_us: int | None) -> Plan[None]:
     """Make the hidden session that is to become `target`; `ConflictError` if that exists."""
     yield from _free(target)
     head: Head | None = yield Take(target)
-    made = yield from common.create(stage, mark)
+    made = yield from common.create(stage, mark, created_at_us=created_at_us)
     if head is not None:  # the tombstone of an earlier life: its numbers go on
         made.next_seq, made.version = head.next_seq, head.version
     made.changed = True
@@ -128,9 +128,9 @@ def unchanged(source: SessionRef, path: Path) -> Plan[None]:
         raise StaleValueError(f"session {source.id!r} changed while it was being copied; copy it again")
 
 
-def abandoned(prefix: str, before_us: int) -> Plan[list[tuple[str, str, str]]]:
+def abandoned(before_us: int) -> Plan[list[tuple[str, str, str]]]:
     """Hidden sessions that nobody finished: (tenant, owner, id) of those begun before a time."""
-    rows = yield Ask("stages", (prefix, prefix + "￿", before_us))
+    rows = yield Ask("stages", (before_us,))
     return [(tenant, owner, id) for tenant, owner, id in rows]
 
 

@@ -120,7 +120,7 @@ def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
 
 
 def _connect(settings: Settings, flags: int) -> apsw.Connection:
-    path = settings.path
+    path = os.fsencode(settings.path).decode("utf-8", "surrogateescape")  # as SQLite wants it, whatever the locale
     if settings.immutable:
         path, flags = f"{Path(path).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
     try:
@@ -224,7 +224,7 @@ def _check_header(path: str) -> None:
     if not header:
         return
     if not header.startswith(b"SQLite format 3\x00"):
-        raise CorruptError(f"{path} is not a SQLite database; give another path")
+        raise SchemaError(f"{path} is not a SQLite database; give another path")
     _check_version(path, int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big"))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
@@ -138,7 +138,7 @@ class SQLiteDriver:
             return result
 
     @contextmanager
-    def _reader(self, *, on_loop: bool) -> Iterator[Executor]:
+    def _reader(self, *, on_loop: bool) -> Generator[Executor]:
         """A reading connection for the time of one plan."""
         if self.settings.in_memory:
             with self._memory(on_loop=on_loop) as executor:
@@ -178,7 +178,7 @@ class SQLiteDriver:
             self._quiet.notify_all()
 
     @contextmanager
-    def _memory(self, *, on_loop: bool) -> Iterator[Executor]:
+    def _memory(self, *, on_loop: bool) -> Generator[Executor]:
         """The one connection of a store in memory, between the writer's batches."""
         gate = self._writer.gate
         if not gate.acquire(blocking=not on_loop):
@@ -213,7 +213,7 @@ class SQLiteDriver:
             upkeep.vacuum(connection, purge=purge)
 
     @contextmanager
-    def _upkeep(self) -> Iterator[apsw.Connection]:
+    def _upkeep(self) -> Generator[apsw.Connection]:
         """A connection of its own for work that takes long (in memory: the only one)."""
         try:
             if self.settings.in_memory:

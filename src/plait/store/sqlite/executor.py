@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -75,7 +75,7 @@ class Executor:
         return rows[0][0] if rows else None
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> Generator[None]:
         """One committed state for all that is read inside; nothing stays open after it."""
         self._run("BEGIN")
         try:
@@ -135,7 +135,7 @@ class Writing(Executor):
         self._puts.clear()
 
     @contextmanager
-    def savepoint(self) -> Iterator[None]:
+    def savepoint(self) -> Generator[None]:
         """Undo what is done inside if it fails, keeping the rest of the transaction."""
         self._run("SAVEPOINT plan")
         try:
@@ -204,6 +204,9 @@ class Writing(Executor):
 
     def _put(self, name: str, rows: list[Row]) -> None:
         texts = self._statements[name].many
+        if len(rows) == 1:
+            self._run(texts[1], rows[0])
+            return
         start = 0
         for size in BATCH_SIZES:
             while len(rows) - start >= size:

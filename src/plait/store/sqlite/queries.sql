@@ -12,7 +12,7 @@ SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, byt
 -- A session's row, or a new life in the row of a deleted one, whose counters go on.
 INSERT INTO session (incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
                      path_messages, path_bytes, path_tokens, created_at, active_at, tenant, owner, id)
-VALUES (:incarnation, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, :at, :at, :tenant, :owner, :id)
+VALUES (:incarnation, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, :created_at, :active_at, :tenant, :owner, :id)
     ON CONFLICT (tenant, owner, id) DO UPDATE
    SET incarnation = excluded.incarnation, live = 1,
        created_at = excluded.created_at, active_at = excluded.active_at;
@@ -49,7 +49,7 @@ UPDATE info SET session = :session WHERE session = :hidden;
 -- stages
 -- Hidden sessions begun before a time.
 SELECT tenant, owner, id FROM session
- WHERE id >= :lowest AND id < :highest AND live = 1 AND active_at < :before;
+ WHERE substr(id, 1, 12) = 'plait:stage:' AND live = 1 AND active_at < :before;
 
 -- find_info
 -- A session's catalogue entry and state.

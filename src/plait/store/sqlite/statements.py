@@ -45,11 +45,11 @@ def parse(text: str) -> dict[str, Statement]:
 
 def load() -> dict[str, Statement]:
     """The driver's statements."""
-    return parse(resources.files(__package__).joinpath("queries.sql").read_text(encoding="utf-8"))
+    return parse(resources.files("plait.store.sqlite").joinpath("queries.sql").read_text(encoding="utf-8"))
 
 
 def migrations() -> list[tuple[int, str]]:
     """The migrations in order: (version, script)."""
-    folder = resources.files(__package__).joinpath("migrations")
+    folder = resources.files("plait.store.sqlite").joinpath("migrations")
     files = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
     return [(int(item.name.split("_")[0]), item.read_text(encoding="utf-8")) for item in files]

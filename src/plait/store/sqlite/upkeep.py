@@ -65,10 +65,13 @@ def _sync(path: str) -> None:
 
 
 def vacuum(connection: apsw.Connection, *, purge: bool) -> None:
-    """Write the file anew; `purge` leaves nothing of what was deleted in the log either."""
+    """Write the file anew and empty the log; with `purge` it is an error if readers are in the way of that."""
     connection.execute("VACUUM")
-    if purge:
+    try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        if purge:
+            raise
 
 
 def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> list[Finding]:
@@ -113,7 +116,7 @@ def _findings(kind: str, rows: Iterable[Row], fixed: bool) -> Iterator[Finding]:
 
 
 def _doctor(name: str) -> dict[str, Statement]:
-    return parse(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    return parse(resources.files("plait.store.sqlite").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _bodies(connection: apsw.Connection) -> Iterator[Finding]:

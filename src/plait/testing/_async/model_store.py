@@ -26,7 +26,7 @@ from plait.errors import (
     UsageError,
 )
 from plait.logic.ids import STAGE_PREFIX
-from plait.model import Json, Leaf, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.model import Damaged, Json, Leaf, Message, Parent, SessionInfo, SessionPage, Totals
 from plait.store.protocol import (
     Described,
     Expect,
@@ -235,7 +235,7 @@ class AsyncModelStore:
         copied.created_at_us = copied.active_at_us = created_at_us
         return len(copied.rows)
 
-    async def stage(self, target: SessionRef) -> SessionRef:
+    async def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         """A hidden, empty session that can be written like any other and published as `target`."""
         if self._look(target) is not None:
             raise ConflictError(f"session {target.id!r} exists; choose another id")
@@ -243,7 +243,7 @@ class AsyncModelStore:
         hidden = SessionRef(target.scope, f"{STAGE_PREFIX}{self._stages}")
         counters = self._counters.get(_key(target)) or _Counters()
         self._counters[_key(hidden)] = copy.copy(counters)
-        self._begin(hidden, self._now_us())
+        self._begin(hidden, self._now_us() if created_at_us is None else created_at_us)
         return hidden
 
     async def publish(self, stage: SessionRef, target: SessionRef) -> None:
@@ -294,7 +294,7 @@ class AsyncModelStore:
         newest_first: bool = False,
         limit: int = 50,
         budget_bytes: int = 4 << 20,
-    ) -> list[Message]:
+    ) -> list[Message | Damaged]:
         """The next rows of `path` between two seqs (both excluded), in the order asked for."""
         rows = [
             row
@@ -329,7 +329,7 @@ class AsyncModelStore:
 
     async def everything(
         self, session: SessionRef, *, after_seq: int = 0, limit: int = 50, budget_bytes: int = 4 << 20
-    ) -> list[Message]:
+    ) -> list[Message | Damaged]:
         """The next messages of all branches after a seq, in seq order, bounded as `load` is."""
         life = self._find(session)
         rows = [row for row in life.rows.values() if row.seq > after_seq] if life else []
@@ -350,14 +350,14 @@ class AsyncModelStore:
         id = _newest(life) if life else None
         return None if life is None or id is None else _message(life.rows[id], self._media(session.scope))
 
-    async def children(self, session: SessionRef, id: str | None) -> list[Message]:
+    async def children(self, session: SessionRef, id: str | None) -> list[Message | Damaged]:
         """The messages whose parent is `id`, in seq order; `None` for the roots."""
         life = self._find(session)
         if life is None:
             return []
         return self._messages(session, [row for row in life.rows.values() if row.parent == id])
 
-    async def leaves(self, session: SessionRef) -> list[Message]:
+    async def leaves(self, session: SessionRef) -> list[Message | Damaged]:
         """The messages without children, in seq order."""
         life = self._find(session)
         if life is None:
@@ -438,9 +438,11 @@ class AsyncModelStore:
         more = len(keys) > limit
         return SessionPage(infos, _write_cursor(scope, self._place(keys[limit - 1])) if more else None)
 
-    async def delete_session(self, session: SessionRef) -> bool:
-        """Remove the session with all it holds; `False` if there is none."""
+    async def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
+        """Remove the session with all it holds; `False` if there is none, or if it has left `version`."""
         if self._find(session) is None:
+            return False
+        if version not in (None, self._counters[_key(session)].version):
             return False
         del self._lives[_key(session)]
         self._counters[_key(session)].version += 1
@@ -488,6 +490,7 @@ class AsyncModelStore:
         self._check_open()
         life = self._lives.get(_key(session))
         if session.incarnation is not None and (life is None or life.incarnation != session.incarnation):
+            session.over = True
             raise SessionDeletedError(f"session {session.id!r} was deleted or cleared; take a fresh handle")
         return life
 
@@ -537,7 +540,7 @@ class AsyncModelStore:
         on = [row for row in life.rows.values() if any(_within(row, range) for range in path.ranges)]
         return sorted(on, key=lambda row: row.seq)
 
-    def _messages(self, session: SessionRef, rows: Iterable[_Row]) -> list[Message]:
+    def _messages(self, session: SessionRef, rows: Iterable[_Row]) -> list[Message | Damaged]:
         return [_message(row, self._media(session.scope)) for row in sorted(rows, key=lambda row: row.seq)]
 
     def _place(self, key: _Key) -> tuple[int, str]:

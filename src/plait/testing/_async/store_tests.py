@@ -8,7 +8,7 @@ import itertools
 import random
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,9 +21,10 @@ from plait.errors import (
     UsageError,
 )
 from plait.model import LEAF, Damaged, Message, Parent, Totals
-from plait.store._async.port import AsyncStore
+from plait.store._async.port import AsyncMerging, AsyncStore
 from plait.store.protocol import (
     Expect,
+    Graft,
     Media,
     NewMessage,
     Path,
@@ -218,6 +219,26 @@ class AsyncStoreTests:
         assert again.message.text == "text of a"
         assert await self.version(store) == before
         assert await self.history(store) == ["a", "b"]
+
+    async def test_append_again_says_whether_it_differs(self, store: AsyncStore) -> None:
+        await store.append(self.ref(), [self.message("a"), self.picture("p", b"pixels")], parent=LEAF)
+        same = [self.message("a"), self.picture("p", b"pixels")]
+        other = [self.message("a", "other words"), self.picture("p", b"other pixels")]
+        for new, differs in ((same, False), (other, True)):
+            written = await store.append(self.ref(), new, parent=LEAF)
+            assert [(w.inserted, w.differs) for w in written] == [(False, differs)] * 2
+        [fresh] = await self.add(store, "b")
+        assert not fresh.differs
+
+    async def test_an_id_with_other_content_may_be_refused(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        new = [self.message("b"), self.message("a", "other words"), self.message("c")]
+        with pytest.raises(ConflictError):
+            await store.append(self.ref(), new, parent=LEAF, refuse_other=True)
+        assert (await self.history(store), await self.version(store)) == (["a"], 1)
+        new = [self.message("b"), self.message("a", "text of a")]
+        written = await store.append(self.ref(), new, parent=LEAF, refuse_other=True)
+        assert [w.inserted for w in written] == [True, False]
 
     async def test_append_again_leaves_the_active_leaf(self, store: AsyncStore) -> None:
         await self.add(store, "a", "b", "c")
@@ -937,6 +958,7 @@ class AsyncStoreTests:
         await self.add(store, "a", session=late)
         assert await store.delete_session(self.ref())
         await self.check_refused(store, late)
+        assert late.over
         assert await store.info(self.ref()) is None
 
     async def test_a_late_writer_does_not_reach_the_new_session_with_its_id(self, store: AsyncStore) -> None:
@@ -986,7 +1008,7 @@ class AsyncStoreTests:
         await store.delete_session(self.ref())
         created = _now_us()
         described = await store.put_session(self.ref(), created_at_us=created, create="new")
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata, info.totals) == (None, None, False, {}, Totals())
         assert info.created_at.timestamp() == created / 1e6
@@ -1111,8 +1133,23 @@ class AsyncStoreTests:
         with pytest.raises(ConflictError):
             await store.stage(self.ref())
         assert await self.history(store) == ["x"]
-        await store.delete_session(stage)
+        await store.discard(stage)
         assert await self.history(store) == ["x"]
+
+    async def test_a_discarded_stage_leaves_nothing(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a"), self.picture("p", b"pixels")], parent=None)
+        await store.discard(stage)
+        await store.discard(stage)
+        await self.check_payloads(store, 0)
+        assert await store.info(self.ref()) is None
+        with pytest.raises((SessionDeletedError, NotFoundError)):
+            await store.publish(stage, self.ref())
+        published = await store.stage(self.ref())
+        await store.append(published, [self.message("a")], parent=None)
+        await store.publish(published, self.ref())
+        await store.discard(published)
+        assert await self.history(store) == ["a"]
 
     async def test_a_stage_in_the_place_of_a_deleted_session_uses_no_number_again(self, store: AsyncStore) -> None:
         await self.add(store, "a")
@@ -1127,6 +1164,122 @@ class AsyncStoreTests:
         assert await self.version(store) > version
         [e] = await self.add(store, "e")
         assert e.message.seq > d.message.seq
+
+    async def test_a_discarded_stage_leaves_nothing_for_the_next_session_to_trip_over(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await self.change_all(store, stage)
+        await store.discard(stage)
+        for id in ("s", "t"):
+            await self.change_all(store, self.ref(id))
+            assert await self.history(store, session=self.ref(id)) == ["a"]
+
+    async def change_all(self, store: AsyncStore, session: SessionRef) -> None:
+        """One of each change, so that a store records whatever it records of them."""
+        await store.put_session(session, created_at_us=_now_us(), create="ensure", name="n", metadata={"k": 1})
+        await store.update_state(session, {"k": 1}, created_at_us=_now_us())
+        await self.add(store, "a", "b", session=session)
+        await store.update(session, self.message("a", "changed"))
+        await store.checkout(session, "a")
+        await store.delete(session, ["b"])
+
+    # -- merging: an ability a store may lack
+
+    def merging(self, store: AsyncStore) -> AsyncMerging:
+        """The store as one that can merge; skips the test if it cannot."""
+        if not callable(getattr(store, "merge", None)):
+            pytest.skip("this store cannot merge")
+        return cast("AsyncMerging", store)
+
+    async def test_a_merge_adds_staged_messages_below_those_that_are_there(self, store: AsyncStore) -> None:
+        merging = self.merging(store)
+        await self.add(store, "a", "b")
+        version = await self.version(store)
+        stage = await merging.stage_more(self.ref(), 10)
+        await store.append(stage, [self.message("c"), self.picture("p", b"pixels")], parent=None, kind="import")
+        await store.append(stage, [self.message("x")], parent=None, kind="import")
+        await store.append(stage, [self.message("root")], parent=None, kind="import")
+        assert await self.history(store) == ["a", "b"]
+        assert await merging.existing(self.ref(), ["a", "c", "b", "nobody"]) == {"a", "b"}
+        assert await merging.merge(stage, self.ref(), [Graft("c", "b"), Graft("x", "a")], "p") == 4
+        assert await self.history(store) == ["a", "b", "c", "p"]
+        assert await self.history(store, "x") == ["a", "x"]
+        assert _ids(await store.children(self.ref(), None)) == ["a", "root"]
+        assert await self.version(store) == version + 4
+        assert await merging.existing(self.ref(), ["a", "c", "x", "nobody"]) == {"a", "c", "x"}
+        await self.check_tree(store)
+        await self.add(store, "d")
+        assert await self.history(store) == ["a", "b", "c", "p", "d"]
+
+    async def test_a_merge_takes_the_messages_alone(self, store: AsyncStore) -> None:
+        merging = self.merging(store)
+        await self.add(store, "x")
+        stage = await merging.stage_more(self.ref(), 2)
+        await self.change_all(store, stage)
+        before = await store.info(self.ref())
+        assert await merging.merge(stage, self.ref(), [Graft("a", "x")], "a") == 1
+        after = await store.info(self.ref())
+        assert before is not None and after is not None
+        assert (after.name, after.metadata, await store.state(self.ref())) == (None, {}, {})
+        assert after.version > before.version
+        await self.change_all(store, self.ref("t"))
+        await self.add(store, "y")
+        assert await self.history(store) == ["x", "a", "y"]
+
+    async def test_a_merge_leaves_the_leaf_of_another_branch(self, store: AsyncStore) -> None:
+        merging = self.merging(store)
+        await self.add(store, "a", "b", "c")
+        stage = await merging.stage_more(self.ref(), 1)
+        await store.append(stage, [self.message("x")], parent=None)
+        await merging.merge(stage, self.ref(), [Graft("x", "b")], "x")
+        assert await self.leaf(store) == "c"
+        await self.check_tree(store)
+
+    async def test_a_merge_meets_what_was_written_meanwhile(self, store: AsyncStore) -> None:
+        merging = self.merging(store)
+        await self.add(store, "a", "b", "c")
+        stage = await merging.stage_more(self.ref(), 2)
+        await store.append(stage, [self.message("x"), self.message("y")], parent=None)
+        await self.add(store, "d")
+        await self.add(store, "e", parent="b")
+        await store.delete(self.ref(), ["a"])
+        assert await merging.merge(stage, self.ref(), [Graft("x", "b")], "y") == 2
+        assert await self.history(store, "y") == ["b", "x", "y"]
+        assert await self.history(store, "d") == ["b", "c", "d"]
+        assert await self.leaf(store) == "e"
+        await self.check_tree(store)
+
+    async def test_a_merge_below_a_message_that_came_after_its_stage(self, store: AsyncStore) -> None:
+        merging = self.merging(store)
+        await self.add(store, "a")
+        stage = await merging.stage_more(self.ref(), 2)
+        await store.append(stage, [self.message("x"), self.message("y")], parent=None)
+        await self.add(store, "b")
+        try:
+            await merging.merge(stage, self.ref(), [Graft("x", "b")], "y")
+        except ConflictError:  # the seqs set aside come before the parent's: a store may refuse it
+            assert await self.history(store) == ["a", "b"]
+        else:
+            assert await self.history(store) == ["a", "b", "x", "y"]
+        await self.check_tree(store)
+
+    async def test_a_merge_is_refused_whole(self, store: AsyncStore) -> None:
+        merging = self.merging(store)
+        await self.add(store, "a", "b")
+        stage = await merging.stage_more(self.ref(), 2)
+        await store.append(stage, [self.message("x"), self.message("y")], parent=None)
+        await self.add(store, "y", parent="a")
+        with pytest.raises(ConflictError):
+            await merging.merge(stage, self.ref(), [Graft("x", "b")], None)
+        await store.delete(self.ref(), ["b", "y"])
+        with pytest.raises(NotFoundError):
+            await merging.merge(stage, self.ref(), [Graft("x", "b")], None)
+        assert await self.history(store) == ["a"]
+        await self.check_tree(store)
+        await store.discard(stage)
+        await self.check_tree(store)
+        await store.delete_session(self.ref())
+        with pytest.raises((NotFoundError, SessionDeletedError)):
+            await merging.stage_more(self.ref(), 1)
 
     # -- scopes
 
@@ -1221,7 +1374,7 @@ class AsyncStoreTests:
             pinned=True,
             metadata={"k": [1]},
         )
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.parent_id, info.pinned, info.metadata) == ("n", "o", "p", True, {"k": [1]})
         assert info.created_at.timestamp() == at_us / 1e6
@@ -1241,7 +1394,7 @@ class AsyncStoreTests:
         assert await store.info(self.ref()) is None
         await self.add(store, "a")
         described = await store.put_session(self.ref(), created_at_us=_now_us(), create="never", name="n")
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None and info.name == "n"
 
     async def test_what_is_not_given_stays(self, store: AsyncStore) -> None:
@@ -1249,13 +1402,27 @@ class AsyncStoreTests:
             self.ref(), created_at_us=_now_us(), create="new", name="n", owner="o", pinned=True, metadata={"k": 1}
         )
         described = await store.put_session(self.ref(), created_at_us=_now_us(), create="ensure")
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata) == ("n", "o", True, {"k": 1})
         described = await store.put_session(self.ref(), created_at_us=_now_us(), create="never", name="m", pinned=False)
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata) == ("m", "o", False, {"k": 1})
+
+    async def test_putting_says_whether_it_changed_anything(self, store: AsyncStore) -> None:
+        for name, pinned, changed in (
+            (None, None, True),
+            (None, None, False),
+            ("n", None, True),
+            ("n", None, False),
+            (None, True, True),
+        ):
+            put = await store.put_session(
+                self.ref(), created_at_us=_now_us(), create="ensure", name=name, pinned=pinned
+            )
+            assert put is not None and put.changed == changed
+            assert put.info == await store.info(self.ref())
 
     async def test_putting_what_is_there_changes_nothing(self, store: AsyncStore) -> None:
         given: dict[str, Any] = {"name": "n", "owner": "o", "pinned": True, "metadata": {"k": 1}}
@@ -1277,7 +1444,7 @@ class AsyncStoreTests:
     async def merge(self, store: AsyncStore, patch: dict[str, Any]) -> dict[str, Any]:
         """Merge metadata and answer what it is then."""
         described = await store.put_session(self.ref(), created_at_us=_now_us(), create="ensure", metadata=patch)
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None and info == await store.info(self.ref())
         return info.metadata
 

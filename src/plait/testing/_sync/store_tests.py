@@ -8,7 +8,7 @@ import itertools
 import random
 import time
 from collections.abc import Iterator, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,9 +21,10 @@ from plait.errors import (
     UsageError,
 )
 from plait.model import LEAF, Damaged, Message, Parent, Totals
-from plait.store._sync.port import Store
+from plait.store._sync.port import Merging, Store
 from plait.store.protocol import (
     Expect,
+    Graft,
     Media,
     NewMessage,
     Path,
@@ -218,6 +219,26 @@ class StoreTests:
         assert again.message.text == "text of a"
         assert self.version(store) == before
         assert self.history(store) == ["a", "b"]
+
+    def test_append_again_says_whether_it_differs(self, store: Store) -> None:
+        store.append(self.ref(), [self.message("a"), self.picture("p", b"pixels")], parent=LEAF)
+        same = [self.message("a"), self.picture("p", b"pixels")]
+        other = [self.message("a", "other words"), self.picture("p", b"other pixels")]
+        for new, differs in ((same, False), (other, True)):
+            written = store.append(self.ref(), new, parent=LEAF)
+            assert [(w.inserted, w.differs) for w in written] == [(False, differs)] * 2
+        [fresh] = self.add(store, "b")
+        assert not fresh.differs
+
+    def test_an_id_with_other_content_may_be_refused(self, store: Store) -> None:
+        self.add(store, "a")
+        new = [self.message("b"), self.message("a", "other words"), self.message("c")]
+        with pytest.raises(ConflictError):
+            store.append(self.ref(), new, parent=LEAF, refuse_other=True)
+        assert (self.history(store), self.version(store)) == (["a"], 1)
+        new = [self.message("b"), self.message("a", "text of a")]
+        written = store.append(self.ref(), new, parent=LEAF, refuse_other=True)
+        assert [w.inserted for w in written] == [True, False]
 
     def test_append_again_leaves_the_active_leaf(self, store: Store) -> None:
         self.add(store, "a", "b", "c")
@@ -937,6 +958,7 @@ class StoreTests:
         self.add(store, "a", session=late)
         assert store.delete_session(self.ref())
         self.check_refused(store, late)
+        assert late.over
         assert store.info(self.ref()) is None
 
     def test_a_late_writer_does_not_reach_the_new_session_with_its_id(self, store: Store) -> None:
@@ -986,7 +1008,7 @@ class StoreTests:
         store.delete_session(self.ref())
         created = _now_us()
         described = store.put_session(self.ref(), created_at_us=created, create="new")
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata, info.totals) == (None, None, False, {}, Totals())
         assert info.created_at.timestamp() == created / 1e6
@@ -1111,8 +1133,23 @@ class StoreTests:
         with pytest.raises(ConflictError):
             store.stage(self.ref())
         assert self.history(store) == ["x"]
-        store.delete_session(stage)
+        store.discard(stage)
         assert self.history(store) == ["x"]
+
+    def test_a_discarded_stage_leaves_nothing(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a"), self.picture("p", b"pixels")], parent=None)
+        store.discard(stage)
+        store.discard(stage)
+        self.check_payloads(store, 0)
+        assert store.info(self.ref()) is None
+        with pytest.raises((SessionDeletedError, NotFoundError)):
+            store.publish(stage, self.ref())
+        published = store.stage(self.ref())
+        store.append(published, [self.message("a")], parent=None)
+        store.publish(published, self.ref())
+        store.discard(published)
+        assert self.history(store) == ["a"]
 
     def test_a_stage_in_the_place_of_a_deleted_session_uses_no_number_again(self, store: Store) -> None:
         self.add(store, "a")
@@ -1127,6 +1164,122 @@ class StoreTests:
         assert self.version(store) > version
         [e] = self.add(store, "e")
         assert e.message.seq > d.message.seq
+
+    def test_a_discarded_stage_leaves_nothing_for_the_next_session_to_trip_over(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        self.change_all(store, stage)
+        store.discard(stage)
+        for id in ("s", "t"):
+            self.change_all(store, self.ref(id))
+            assert self.history(store, session=self.ref(id)) == ["a"]
+
+    def change_all(self, store: Store, session: SessionRef) -> None:
+        """One of each change, so that a store records whatever it records of them."""
+        store.put_session(session, created_at_us=_now_us(), create="ensure", name="n", metadata={"k": 1})
+        store.update_state(session, {"k": 1}, created_at_us=_now_us())
+        self.add(store, "a", "b", session=session)
+        store.update(session, self.message("a", "changed"))
+        store.checkout(session, "a")
+        store.delete(session, ["b"])
+
+    # -- merging: an ability a store may lack
+
+    def merging(self, store: Store) -> Merging:
+        """The store as one that can merge; skips the test if it cannot."""
+        if not callable(getattr(store, "merge", None)):
+            pytest.skip("this store cannot merge")
+        return cast("Merging", store)
+
+    def test_a_merge_adds_staged_messages_below_those_that_are_there(self, store: Store) -> None:
+        merging = self.merging(store)
+        self.add(store, "a", "b")
+        version = self.version(store)
+        stage = merging.stage_more(self.ref(), 10)
+        store.append(stage, [self.message("c"), self.picture("p", b"pixels")], parent=None, kind="import")
+        store.append(stage, [self.message("x")], parent=None, kind="import")
+        store.append(stage, [self.message("root")], parent=None, kind="import")
+        assert self.history(store) == ["a", "b"]
+        assert merging.existing(self.ref(), ["a", "c", "b", "nobody"]) == {"a", "b"}
+        assert merging.merge(stage, self.ref(), [Graft("c", "b"), Graft("x", "a")], "p") == 4
+        assert self.history(store) == ["a", "b", "c", "p"]
+        assert self.history(store, "x") == ["a", "x"]
+        assert _ids(store.children(self.ref(), None)) == ["a", "root"]
+        assert self.version(store) == version + 4
+        assert merging.existing(self.ref(), ["a", "c", "x", "nobody"]) == {"a", "c", "x"}
+        self.check_tree(store)
+        self.add(store, "d")
+        assert self.history(store) == ["a", "b", "c", "p", "d"]
+
+    def test_a_merge_takes_the_messages_alone(self, store: Store) -> None:
+        merging = self.merging(store)
+        self.add(store, "x")
+        stage = merging.stage_more(self.ref(), 2)
+        self.change_all(store, stage)
+        before = store.info(self.ref())
+        assert merging.merge(stage, self.ref(), [Graft("a", "x")], "a") == 1
+        after = store.info(self.ref())
+        assert before is not None and after is not None
+        assert (after.name, after.metadata, store.state(self.ref())) == (None, {}, {})
+        assert after.version > before.version
+        self.change_all(store, self.ref("t"))
+        self.add(store, "y")
+        assert self.history(store) == ["x", "a", "y"]
+
+    def test_a_merge_leaves_the_leaf_of_another_branch(self, store: Store) -> None:
+        merging = self.merging(store)
+        self.add(store, "a", "b", "c")
+        stage = merging.stage_more(self.ref(), 1)
+        store.append(stage, [self.message("x")], parent=None)
+        merging.merge(stage, self.ref(), [Graft("x", "b")], "x")
+        assert self.leaf(store) == "c"
+        self.check_tree(store)
+
+    def test_a_merge_meets_what_was_written_meanwhile(self, store: Store) -> None:
+        merging = self.merging(store)
+        self.add(store, "a", "b", "c")
+        stage = merging.stage_more(self.ref(), 2)
+        store.append(stage, [self.message("x"), self.message("y")], parent=None)
+        self.add(store, "d")
+        self.add(store, "e", parent="b")
+        store.delete(self.ref(), ["a"])
+        assert merging.merge(stage, self.ref(), [Graft("x", "b")], "y") == 2
+        assert self.history(store, "y") == ["b", "x", "y"]
+        assert self.history(store, "d") == ["b", "c", "d"]
+        assert self.leaf(store) == "e"
+        self.check_tree(store)
+
+    def test_a_merge_below_a_message_that_came_after_its_stage(self, store: Store) -> None:
+        merging = self.merging(store)
+        self.add(store, "a")
+        stage = merging.stage_more(self.ref(), 2)
+        store.append(stage, [self.message("x"), self.message("y")], parent=None)
+        self.add(store, "b")
+        try:
+            merging.merge(stage, self.ref(), [Graft("x", "b")], "y")
+        except ConflictError:  # the seqs set aside come before the parent's: a store may refuse it
+            assert self.history(store) == ["a", "b"]
+        else:
+            assert self.history(store) == ["a", "b", "x", "y"]
+        self.check_tree(store)
+
+    def test_a_merge_is_refused_whole(self, store: Store) -> None:
+        merging = self.merging(store)
+        self.add(store, "a", "b")
+        stage = merging.stage_more(self.ref(), 2)
+        store.append(stage, [self.message("x"), self.message("y")], parent=None)
+        self.add(store, "y", parent="a")
+        with pytest.raises(ConflictError):
+            merging.merge(stage, self.ref(), [Graft("x", "b")], None)
+        store.delete(self.ref(), ["b", "y"])
+        with pytest.raises(NotFoundError):
+            merging.merge(stage, self.ref(), [Graft("x", "b")], None)
+        assert self.history(store) == ["a"]
+        self.check_tree(store)
+        store.discard(stage)
+        self.check_tree(store)
+        store.delete_session(self.ref())
+        with pytest.raises((NotFoundError, SessionDeletedError)):
+            merging.stage_more(self.ref(), 1)
 
     # -- scopes
 
@@ -1221,7 +1374,7 @@ class StoreTests:
             pinned=True,
             metadata={"k": [1]},
         )
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.parent_id, info.pinned, info.metadata) == ("n", "o", "p", True, {"k": [1]})
         assert info.created_at.timestamp() == at_us / 1e6
@@ -1241,7 +1394,7 @@ class StoreTests:
         assert store.info(self.ref()) is None
         self.add(store, "a")
         described = store.put_session(self.ref(), created_at_us=_now_us(), create="never", name="n")
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None and info.name == "n"
 
     def test_what_is_not_given_stays(self, store: Store) -> None:
@@ -1249,13 +1402,27 @@ class StoreTests:
             self.ref(), created_at_us=_now_us(), create="new", name="n", owner="o", pinned=True, metadata={"k": 1}
         )
         described = store.put_session(self.ref(), created_at_us=_now_us(), create="ensure")
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata) == ("n", "o", True, {"k": 1})
         described = store.put_session(self.ref(), created_at_us=_now_us(), create="never", name="m", pinned=False)
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata) == ("m", "o", False, {"k": 1})
+
+    def test_putting_says_whether_it_changed_anything(self, store: Store) -> None:
+        for name, pinned, changed in (
+            (None, None, True),
+            (None, None, False),
+            ("n", None, True),
+            ("n", None, False),
+            (None, True, True),
+        ):
+            put = store.put_session(
+                self.ref(), created_at_us=_now_us(), create="ensure", name=name, pinned=pinned
+            )
+            assert put is not None and put.changed == changed
+            assert put.info == store.info(self.ref())
 
     def test_putting_what_is_there_changes_nothing(self, store: Store) -> None:
         given: dict[str, Any] = {"name": "n", "owner": "o", "pinned": True, "metadata": {"k": 1}}
@@ -1277,7 +1444,7 @@ class StoreTests:
     def merge(self, store: Store, patch: dict[str, Any]) -> dict[str, Any]:
         """Merge metadata and answer what it is then."""
         described = store.put_session(self.ref(), created_at_us=_now_us(), create="ensure", metadata=patch)
-        info = described and described.info
+        info = described.info if described else None
         assert info is not None and info == store.info(self.ref())
         return info.metadata
 

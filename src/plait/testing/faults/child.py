@@ -30,7 +30,7 @@ class Child:
         self._news = threading.Condition()
         self._ended = False
         command = [sys.executable, "-c", source, *args]
-        self._stderr = tempfile.TemporaryFile()  # not a pipe, which could fill up
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - `finish` closes it; not a pipe, which could fill up
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._stderr, env=_environment())
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -81,7 +81,7 @@ class _File:
                 yield f"SQLite: {text}"
 
     def numbers(self) -> Iterator[str]:
-        counters = dict(self.rows("SELECT name, value FROM counter"))
+        counters: dict[str, int] = dict(self.rows("SELECT name, value FROM counter"))
         if max(self.strands, default=0) > counters["strand"]:
             yield f"strand {max(self.strands)} is past the counter {counters['strand']}"
         incarnation = max([*self.lives, *self.purged], default=0)
@@ -185,7 +185,7 @@ class _File:
         for (session, version), count in used.items():
             if count > 1:
                 yield f"session row {session} has {count} changes of version {version}"
-        known = dict(self.rows("SELECT session, version FROM session"))
+        known: dict[int, int] = dict(self.rows("SELECT session, version FROM session"))
         for session, version in self.rows("SELECT session, max(version) FROM change GROUP BY session"):
             if version > known.get(session, -1):
                 yield f"session row {session} has a change of version {version}, past its own"

@@ -236,7 +236,7 @@ class FaultFile(apsw.VFSFile):
         self.vfs.step("xRead", self.path)
         return super().xRead(amount, offset)
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # type: ignore[override]
+    def xWrite(self, data: bytes, offset: int) -> None:
         fault = self.vfs.due("xWrite", self.path)
         if fault is not None and fault.torn:
             self._write(data[: len(data) // 2], offset)

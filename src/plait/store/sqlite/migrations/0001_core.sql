@@ -30,6 +30,7 @@ CREATE TABLE session (
   id            TEXT NOT NULL,
   UNIQUE (tenant, owner, id)
 );
+CREATE INDEX session_stage ON session (active_at) WHERE substr(id, 1, 12) = 'plait:stage:';
 CREATE UNIQUE INDEX session_incarnation ON session (incarnation);
 
 -- What a session is called and says of itself; made when there is something to say.

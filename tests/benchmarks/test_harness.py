@@ -1,0 +1,103 @@
+"""The benchmark harness runs, and its report has every row. What it measures is not judged here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import dose, plots, report
+from benchmarks.goals import Row, rows
+from benchmarks.ledger import Ledger
+from benchmarks.run import CASES, measure
+from benchmarks.workload import conversation
+
+pytestmark = pytest.mark.xdist_group("benchmarks")
+TINY = replace(dose.TINY, peers=False)
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return measure(TINY, tmp_path_factory.mktemp("bench"))
+
+
+def test_every_row_is_measured_or_says_why_not(ledger: Ledger) -> None:
+    for row in rows(ledger, TINY):
+        if row.values:
+            assert len(row.values) == 1
+            assert all(value >= 0 for value in row.values)
+        else:
+            assert row.note.startswith(("left out", "not installed")), row.what
+
+
+def test_plait_itself_is_measured_in_every_row_that_needs_no_peer(ledger: Ledger) -> None:
+    unmeasured = [row.what for row in rows(ledger, TINY) if not row.values]
+    assert all(any(name in what for name in ledger.absent) for what in unmeasured)
+
+
+def test_every_measurement_is_named_and_can_be_run_alone(tmp_path: Path) -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    ledger = measure(TINY, tmp_path, only="bytes on disk")
+    assert set(ledger.figures) == {"disk 1.6 KB", "disk bytes 1.6 KB", "disk 300 B", "disk bytes 300 B"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_table_has_a_line_for_each_row(ledger: Ledger) -> None:
+    found = rows(ledger, TINY)
+    lines = report.table(found).splitlines()
+    assert len(lines) == len(found) + 2
+    assert {line.count("|") for line in lines} == {5}
+    assert {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_the_report_is_json_that_says_where_it_was_measured(ledger: Ledger, tmp_path: Path) -> None:
+    about = report.machine(tmp_path, TINY.rounds)
+    report.write_json(tmp_path / "results.json", about, rows(ledger, TINY), ledger)
+    whole = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    assert whole["machine"]["sqlite"]
+    assert len(whole["rows"]) == len(rows(ledger, TINY))
+
+
+def test_the_page_keeps_its_words_around_the_new_table(ledger: Ledger, tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text(f"before\n\n{report.BEGIN}\nan earlier run\n{report.END}\n\nafter\n", encoding="utf-8")
+    about = report.machine(tmp_path, TINY.rounds)
+    for _ in range(2):
+        report.write_docs(page, about, rows(ledger, TINY))
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "an earlier run" not in text
+    assert text.count("| what ") == 1
+
+
+def test_the_pictures_are_drawn_with_their_axes_named(ledger: Ledger, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    drawn = plots.draw_all(tmp_path, ledger, TINY)
+    assert len(drawn) == 4
+    for path, words in zip(drawn, ("latency (µs)", "appends per second", "time (ms", "bytes in the file"), strict=True):
+        assert words in path.read_text("utf-8")
+
+
+def test_a_row_is_judged_by_its_median() -> None:
+    below = Row("what", "≤", 2, "×", [1.0, 1.5, 9.0])
+    assert (below.met, replace(below, bound=1.4).met) == (True, False)
+    assert (replace(below, sense="≥").met, replace(below, sense="").met) == (False, None)
+    assert replace(below, values=[]).met is None
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    ledger = Ledger()
+    for mine, other in ((2.0, 1.0), (30.0, 10.0)):
+        ledger.note("append", "plait", mine)
+        ledger.note("append", "raw", other)
+    assert ledger.ratios("append", "plait", "raw") == [2.0, 3.0]
+
+
+def test_the_workload_is_the_same_every_time() -> None:
+    items = conversation(400)
+    assert items == conversation(400)
+    assert 1_200 < sum(len(item.text) for item in items) / len(items) < 2_000
+    assert {len(item.text) for item in conversation(20, size=300)} == {300}

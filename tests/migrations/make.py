@@ -1,0 +1,55 @@
+"""Writes the file of the current schema version that later versions must go on opening.
+
+    python -m tests.migrations.make
+
+Run it once for each new version, before the release; a file that is there is never written again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from pathlib import Path
+
+import plait
+from plait.store.sqlite.connection import newest_version
+
+FILES = Path(__file__).parent / "files"
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def fill(sessions: plait.Sessions) -> None:
+    """One of everything a file can hold."""
+    chat = sessions.session("chat")
+    chat.append(plait.user("Where is my order? 你好 \U0001f600 \ud83d", id="u1"))
+    chat.append(plait.assistant("It ships Friday.", id="a1"))
+    chat.append(plait.assistant("It ships today.", id="a2"), parent="u1")
+    chat.append({"id": "p1", "role": "user", "parts": [{"type": "file", "mediaType": "image/png", "url": PIXEL}]})
+    chat.append(plait.assistant("long " * 400_000, id="long"))
+    chat.append({"role": "assistant", "content": "kept as it is"}, id="foreign")
+    chat.append(plait.user("to be deleted", id="gone"))
+    chat.delete("gone")
+    chat.update(plait.assistant("It ships on Friday.", id="a1"))
+    chat.update_state({"step": 3})
+    sessions.get_or_create("chat", owner="ann")
+    sessions.rename("chat", "An order")
+    sessions.pin("chat")
+    chat.fork("fork", at="a1")
+    sessions.scoped("acme", "bob").session("chat").append(plait.user("another scope", id="u1"))
+    sessions.session("deleted").append(plait.user("nothing left"))
+    sessions.delete("deleted")
+
+
+def main() -> None:
+    target = FILES / f"version-{newest_version()}.db.gz"
+    if target.exists():
+        raise SystemExit(f"{target} is there already, and files of a version never change")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made.db"
+        with plait.open(path) as sessions:
+            fill(sessions)
+        target.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()

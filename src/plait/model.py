@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from plait import jsontext, times
+from plait.errors import CorruptError
 
 Json: TypeAlias = dict[str, Any]
 Source: TypeAlias = Literal["server", "client"]
@@ -110,8 +111,7 @@ class Message:
     def content(self) -> Json:
         """The stored message, decoded; shared between calls, so copy before changing it."""
         if self._content is None:
-            content: Json = jsontext.decode(self._text)
-            self._content = content
+            self._content = self.to_dict()
         return self._content
 
     @property
@@ -136,8 +136,18 @@ class Message:
         return "\n".join(text for text in texts if isinstance(text, str))
 
     def to_dict(self) -> Json:
-        """The message exactly as it was given, as a value of the caller's own."""
-        return jsontext.decode(self._text)  # type: ignore[no-any-return]
+        """The message exactly as it was given, as a value of the caller's own.
+
+        `CorruptError` if the stored text was damaged in a way that only shows now.
+        """
+        try:
+            content: Json = jsontext.decode(self._text)
+        except (ValueError, RecursionError) as error:
+            raise CorruptError(
+                f"message {self.id!r} (seq {self.seq}) is damaged, its text is not JSON: {error}; update it to repair it",
+                message_id=self.id,
+            ) from error
+        return content
 
     def to_json(self) -> str:
         """The message exactly as it is stored, as JSON text."""

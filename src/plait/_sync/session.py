@@ -9,7 +9,7 @@ from collections.abc import Iterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait import times
-from plait.errors import InvalidMessageError, NotFoundError, StaleValueError, UsageError
+from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import ids, view
 from plait.logic.prepare import Given, prepare
 from plait.model import (
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from plait._sync.sessions import Sessions
 
 MessageLike = Mapping[str, Any] | Message
-FIRST_ROWS, WINDOW_ROWS = 50, 256
+WINDOW_ROWS = 50
 WINDOW_BYTES = 512 << 10
-"""How much is read at a time, at first and then: one snapshot, and one hold of the event loop."""
+"""How much is read at a time: one snapshot, and one hold of the event loop."""
 
 STATS_ROWS = 1000
 EVERYTHING_ROWS = 1000
@@ -264,6 +264,10 @@ class Session:
         Ids, order and times are kept. `ConflictError` if the id is taken, `NotFoundError` if `at`
         is absent, `StaleValueError` if the path was changed while it was copied.
         """
+        if id == self.id:
+            raise ConflictError(
+                f"session {id!r} exists already: it is the one being forked; choose another id", session_id=id
+            )
         if at is not None and self._store.get(self._ref, at) is None:
             raise NotFoundError(f"there is no message {at!r} in session {self.id!r} to fork at")
         target = self._sessions.session(new_id() if id is None else id)
@@ -353,7 +357,7 @@ class Session:
     ) -> Iterator[list[Message | Damaged]]:
         """The windows of a run; none need hold more than `limit` messages."""
         after, before = run.lo - 1, run.hi + 1
-        rows = FIRST_ROWS
+        rows = WINDOW_ROWS if limit is None else min(limit, WINDOW_ROWS)
         while after + 1 < before:
             window = self._store.load(
                 self._ref,
@@ -361,7 +365,7 @@ class Session:
                 after_seq=after,
                 before_seq=before,
                 newest_first=newest_first,
-                limit=rows if limit is None else min(rows, limit),
+                limit=rows,
                 budget_bytes=WINDOW_BYTES,
             )
             if not window:
@@ -369,7 +373,6 @@ class Session:
             yield window
             pause()
             after, before = (after, window[-1].seq) if newest_first else (window[-1].seq, before)
-            rows = WINDOW_ROWS
 
     def _check_unchanged(self, path: Path) -> None:
         if self._store.changed_since(self._ref, path):

@@ -12,7 +12,9 @@ from plait import AsyncSession, AsyncSessions, Message, SessionDeletedError, Sta
 from tests.behaviour._async.helpers import chain, ids_of, readable
 from tests.behaviour.values import note, picture
 
-BOUNDARIES = [0, 1, 49, 50, 51, 100, 101, 120]
+BOUNDARIES = [0, 1, 49, 50, 51, 100, 101, 120, 305, 306, 307, 563]
+FAR = 700
+"""More messages than an iterator has read ahead when it has yielded a hundred."""
 
 
 @pytest.mark.parametrize("count", BOUNDARIES)
@@ -164,36 +166,36 @@ async def test_a_copy_is_continued_where_it_ended(chat: AsyncSession) -> None:
 @pytest.mark.parametrize("stop", [1, 60, 99])
 async def test_an_iterator_sees_the_path_it_began_with(chat: AsyncSession, stop: int) -> None:
     """Later appends are not seen, a branch taken meanwhile changes nothing, a deleted row is left out."""
-    await chain(chat, 130)
+    await chain(chat, FAR)
     seen: list[str] = []
     async for message in chat.history():
         seen.append(message.id)
         if len(seen) == stop:
             await chat.append(note("later"))
             await chat.append(note("branch"), parent="m2")
-            await chat.delete("m120")
-            await chat.update(note("m121", "as it is then"))
-        if message.id == "m121":
+            await chat.delete(f"m{FAR - 2}")
+            await chat.update(note(f"m{FAR - 1}", "as it is then"))
+        if message.id == f"m{FAR - 1}":
             assert readable(message).text == "as it is then"
-    assert seen == [f"m{n}" for n in range(130) if n != 120]
+    assert seen == [f"m{n}" for n in range(FAR) if n != FAR - 2]
 
 
 async def test_an_iterator_newest_first_sees_the_path_it_began_with(chat: AsyncSession) -> None:
-    await chain(chat, 130)
+    await chain(chat, FAR)
     seen: list[str] = []
     async for message in chat.history(newest_first=True):
         seen.append(message.id)
         if len(seen) == 10:
             await chat.append(note("later"))
             await chat.delete(["m5", "m0"])
-    assert seen == [f"m{n}" for n in reversed(range(130)) if n not in (0, 5)]
+    assert seen == [f"m{n}" for n in reversed(range(FAR)) if n not in (0, 5)]
 
 
 @pytest.mark.parametrize("end", ["clear", "delete", "clear elsewhere", "delete elsewhere", "delete and make anew"])
 async def test_an_iterator_does_not_outlive_its_session(
     sessions: AsyncSessions, chat: AsyncSession, reopened: Callable[[], AsyncSessions], end: str
 ) -> None:
-    await chain(chat, 130)
+    await chain(chat, FAR)
     with pytest.raises(SessionDeletedError):
         async for message in chat.history():
             if message.id != "m10":
@@ -205,14 +207,14 @@ async def test_an_iterator_does_not_outlive_its_session(
                 else:
                     await where.delete("chat")
                 if "anew" in end:
-                    await chain(where.session("chat"), 130)
+                    await chain(where.session("chat"), FAR)
 
 
 @pytest.mark.parametrize("change", ["update", "delete"])
 async def test_a_consistent_read_notices_a_change_of_its_path(chat: AsyncSession, change: str) -> None:
-    await chain(chat, 130)
+    await chain(chat, FAR)
     await chat.append(note("off the path"), parent="m2")
-    await chat.checkout("m129")
+    await chat.checkout(f"m{FAR - 1}")
 
     async def read(id: str) -> int:
         count = 0
@@ -220,14 +222,14 @@ async def test_a_consistent_read_notices_a_change_of_its_path(chat: AsyncSession
             count += 1
             if message.id == "m10":
                 await chat.append(note(f"beside {id}"), parent="m1")
-                await chat.checkout("m129")
+                await chat.checkout(f"m{FAR - 1}")
                 if change == "update":
                     await chat.update(note(id, "changed"))
                 else:
                     await chat.delete(id)
         return count
 
-    assert await read("off the path") == 130
+    assert await read("off the path") == FAR
     with pytest.raises(StaleValueError):
         await read("m3")
 
@@ -236,7 +238,7 @@ async def test_an_iterator_holds_no_lock_and_no_snapshot(
     sessions: AsyncSessions, chat: AsyncSession, reopened: Callable[[], AsyncSessions]
 ) -> None:
     """B-033: no read transaction is open while user code runs, here one that writes, backs up and vacuums."""
-    await chain(chat, 130)
+    await chain(chat, FAR)
     async with reopened() as others:
         count = 0
         async for _ in chat.history():
@@ -245,7 +247,7 @@ async def test_an_iterator_holds_no_lock_and_no_snapshot(
                 await others.session("chat").append(note(f"from another {count}"))
                 await chat.append(note(f"from here {count}"))
                 await others.vacuum()
-    assert count == 130
+    assert count == FAR
 
 
 async def test_what_is_read_knows_its_place_size_and_time(chat: AsyncSession) -> None:

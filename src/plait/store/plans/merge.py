@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from plait import jsontext
 from plait.errors import ConflictError, LimitError, NotFoundError
 from plait.logic.strands import MAX_SEQ, seq_of, strand_of
-from plait.store.plan import Ask, Do, Forget, Head, Plan
+from plait.store.plan import Ask, Do, Head, Plan
 from plait.store.plans import common
+from plait.store.plans import stage as staging
 from plait.store.plans.common import Mark
 from plait.store.protocol import Graft, SessionRef
 
@@ -51,17 +52,18 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
         parent = yield from common.find(head, graft.parent)
         if not parent:
             raise NotFoundError(f"message {graft.parent!r} was deleted while messages were added after it")
+        if seq_of(parent) >= seq_of(root):  # its seq was given after those set aside for the stage
+            raise ConflictError(f"message {graft.parent!r} was added while these were staged; try again")
         yield Do("graft_strand", (strand_of(parent), seq_of(parent), strand_of(root)))
     yield Do("graft_versions", (head.version, source.incarnation))
     yield Do("graft_message_ids", (head.incarnation, source.incarnation))
     yield Do("graft_strands", (head.incarnation, source.incarnation))
-    head.version += source.messages
+    head.version += source.version
     head.add(source.messages, source.bytes, source.tokens, on_path=False)
     head.located = False
     yield from _follow(head, leaf)
     yield from common.touch(target, head, mark)
-    yield Do("drop_session", (source.session,))
-    yield Forget(stage)
+    yield from staging.forget(stage, source)
     return source.messages
 
 

@@ -36,10 +36,16 @@ def discard(stage: SessionRef) -> Plan[int | None]:
     if head is None:
         return None
     yield Put("add_purge", [(head.incarnation,)])
+    yield from forget(stage, head)
+    return head.incarnation
+
+
+def forget(stage: SessionRef, head: Head) -> Plan[None]:
+    """Remove all rows that say a hidden session ever was; its messages are somebody else's care."""
     yield Do("drop_info", (head.session,))
+    yield Do("drop_changes", (head.session,))
     yield Do("drop_session", (head.session,))
     yield Forget(stage)
-    return head.incarnation
 
 
 def publish(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:

@@ -219,8 +219,11 @@ def _look(settings: Settings) -> str:
 
 def _check_header(path: str) -> None:
     """Refuse a file that is no database, or a newer plait's, before SQLite is let near it."""
-    with open(path, "rb") as file:
-        header = file.read(100)
+    try:
+        with open(path, "rb") as file:
+            header = file.read(100)
+    except OSError as error:
+        raise StoreUnavailableError(_cannot_open(path)) from error
     if not header:
         return
     if not header.startswith(b"SQLite format 3\x00"):

@@ -76,6 +76,7 @@ class SQLiteDriver:
 
     def flush(self) -> None:
         """Put the log and the file on disk, at any durability."""
+        self.open()
         if not self.settings.in_memory:
             for path in (self.settings.path + "-wal", self.settings.path):
                 _sync(path)

@@ -42,6 +42,10 @@ DELETE FROM session WHERE session = :session;
 -- Hand the change record of a row over to the row that takes its place.
 UPDATE change SET session = :session WHERE session = :hidden;
 
+-- drop_changes
+-- Forget the changes of a row that leaves no trace.
+DELETE FROM change WHERE session = :session;
+
 -- move_info
 -- Hand the catalogue entry of a row over to the row that takes its place.
 UPDATE info SET session = :session WHERE session = :hidden;

@@ -1,0 +1,178 @@
+"""Generated from tests/behaviour/_async/test_damage.py by tools/unasync.py: edit that file. A damaged row hides nothing else: it is reported where it stands, and named by the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+import plait
+from plait import Session, Sessions, CorruptError, Damaged
+from tests.behaviour._sync.helpers import ids_of, readable
+from tests.behaviour.values import noise, note, picture
+
+DAMAGE = {
+    "text cut short": "UPDATE message SET body = substr(body, 1, length(body) - 5) WHERE id = :id",
+    "text is not JSON": "UPDATE message SET body = replace(body, '{', '[') WHERE id = :id",
+    "text is gone": "UPDATE message SET body = '' WHERE id = :id",
+    "text is a blob": "UPDATE message SET body = x'00ff00' WHERE id = :id",
+    "text is longer": "UPDATE message SET body = body || 'x' WHERE id = :id",
+    "a slice is missing": "DELETE FROM slice WHERE n = 2",
+    "the last slice is missing": "DELETE FROM slice WHERE n = (SELECT max(n) FROM slice)",
+    "a slice is changed": "UPDATE slice SET body = substr(body, 2) WHERE n = 1",
+    "the payload is missing": "DELETE FROM attachment",
+    "a piece of the payload is missing": "DELETE FROM chunk WHERE n = 1",
+    "a piece of the payload is short": "UPDATE chunk SET data = substr(data, 2) WHERE n = 0",
+    "unknown format": "UPDATE message SET format = 'of-tomorrow' WHERE id = :id",
+    "pickle as format": "UPDATE message SET format = 'pickle', body = body WHERE id = :id",
+}
+"""B-106, B-110: rows tampered with or damaged, each in the way it can be."""
+
+HARMLESS = {"unknown format", "pickle as format"}
+
+
+@pytest.fixture
+def damaged(file: Path, request: pytest.FixtureRequest) -> Iterator[Sessions]:
+    """A store of five messages, the middle one with slices and media, damaged as the test says."""
+    with plait.open(file, durability="process") as sessions:
+        big = picture("bad", noise(2_500_000), text="é" * 2_500_000)
+        sessions.session("chat").append_many([note("a"), note("b"), big, note("c"), note("d")])
+        sessions.session("other").append(note("m"))
+    connection = apsw.Connection(str(file))
+    connection.execute(request.param, {"id": "bad"} if ":id" in request.param else None)
+    connection.close()
+    with plait.open(file, durability="process") as sessions:
+        yield sessions
+
+
+over_all = pytest.mark.parametrize(
+    "damaged",
+    [DAMAGE[name] for name in DAMAGE if name not in HARMLESS],
+    ids=[name for name in DAMAGE if name not in HARMLESS],
+    indirect=True,
+)
+
+
+@over_all
+def test_the_rest_is_readable_in_every_way(damaged: Sessions, caplog: pytest.LogCaptureFixture) -> None:
+    """B-110, B-013: never a silent None, never a blank conversation, never a stop in the middle."""
+    chat = damaged.session("chat")
+    for messages in (
+        [message for message in chat.history()],
+        [message for message in chat.history(newest_first=True)][::-1],
+        [message for message in chat.everything()],
+        [message for batch in chat.batches() for message in batch],
+        (chat.recent()).messages,
+    ):
+        assert [message.id for message in messages] == ["a", "b", "bad", "c", "d"]
+        told(messages[2])
+        assert [readable(message).text for message in messages if message.id != "bad"] == ["words"] * 4
+        assert readable(messages[3]).parent_id == "bad"
+    told(chat.get("bad"))
+    assert [message.id for message in chat.children("b")] == ["bad"]
+    assert readable(damaged.session("other").get("m")).text == "words"
+
+
+def told(message: object) -> None:
+    """Hold that damage is reported: by a `Damaged` entry, or typed when the content is looked at."""
+    if isinstance(message, Damaged):
+        assert (message.id, message.seq, message.role, message.parent_id) == ("bad", 3, "user", "b")
+        assert message.reason
+        return
+    with pytest.raises(CorruptError):
+        readable(message).to_dict()  # type: ignore[arg-type]
+
+
+@over_all
+def test_limits_count_damaged_rows_and_nothing_is_lost_by_them(damaged: Sessions) -> None:
+    """B-111: limit 2 gives two, of which one is damaged; the leaf and appending are as ever."""
+    chat = damaged.session("chat")
+    assert [message.id for message in (chat.recent(count=3)).messages] == ["bad", "c", "d"]
+    assert ids_of(chat.transcript(newest_first=True, limit=3)) == ["d", "c", "bad"]
+    chat.checkout("bad")
+    leaf = chat.leaf()
+    assert leaf is not None and leaf.id == "bad"
+    assert (chat.append(note("after"))).parent_id == "bad"
+    assert ids_of(chat.history()) == ["a", "b", "bad", "after"]
+    assert ids_of(chat.everything()) == ["a", "b", "bad", "c", "d", "after"]
+
+
+@over_all
+def test_the_doctor_names_the_message(damaged: Sessions) -> None:
+    """B-110"""
+    found = damaged.doctor()
+    assert any("bad" in finding.detail for finding in found)
+    assert not any(f"'{id}'" in finding.detail for finding in found for id in "abcd")
+    again = damaged.doctor(fix=True)
+    assert any("bad" in finding.detail and not finding.fixed for finding in again)
+    assert ids_of(damaged.session("chat").history()) == ["a", "b", "bad", "c", "d"]
+
+
+@over_all
+def test_a_damaged_message_can_be_repaired_or_deleted(damaged: Sessions) -> None:
+    chat = damaged.session("chat")
+    with pytest.raises(CorruptError, match="update"):
+        stored = chat.append(note("bad", "anew"))
+        readable(stored.message).to_dict()
+        raise AssertionError("the append took a damaged message for a sound one")
+    chat.update(note("bad", "anew"))
+    assert readable(chat.get("bad")).text == "anew"
+    chat.update(picture("bad", b"other"))
+    chat.delete("bad")
+    assert ids_of(chat.history()) == ["a", "b", "c", "d"]
+    assert damaged.doctor(fix=True) == [] or damaged.doctor(fix=True) == []
+
+
+@pytest.mark.parametrize("damaged", [DAMAGE[name] for name in sorted(HARMLESS)], ids=sorted(HARMLESS), indirect=True)
+def test_an_unknown_format_is_shown_raw_and_runs_nothing(damaged: Sessions) -> None:
+    """B-013, B-106: no class is looked up by a stored name."""
+    messages = [message for message in damaged.session("chat").history()]
+    assert [message.id for message in messages] == ["a", "b", "bad", "c", "d"]
+    raw = readable(messages[2])
+    assert raw.to_dict()["id"] == "bad"
+    assert raw.format in ("of-tomorrow", "pickle")
+
+
+def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path, reopened: Callable[[], Sessions]) -> None:
+    """B-111: it is neither popped as "empty" nor skipped."""
+    with reopened() as sessions:
+        sessions.session("chat").append_many([note("a"), note("b")])
+    connection = apsw.Connection(str(file))
+    connection.execute("UPDATE message SET body = '{' WHERE id = 'b'")
+    connection.close()
+    with reopened() as sessions:
+        chat: Session = sessions.session("chat")
+        for found in (
+            chat.leaf(),
+            chat.newest(),
+            *(chat.recent(count=1)).messages,
+            *chat.leaves(),
+        ):
+            assert isinstance(found, Damaged) and found.id == "b"
+        assert (chat.append(note("c"))).parent_id == "b"
+        assert (chat.totals()).messages == 3
+
+
+def test_a_file_that_is_no_store_is_refused_and_not_touched(tmp_path: Path) -> None:
+    """B-110: whatever lies there, no byte of it is changed."""
+    other = tmp_path / "other.db"
+    foreign = apsw.Connection(str(other))
+    foreign.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
+    foreign.close()
+    files = {
+        other: other.read_bytes(),
+        tmp_path / "text.db": b"hello, this is a text file\n" * 100,
+        tmp_path / "short.db": b"SQLite format 3\x00",
+        tmp_path / "half.db": other.read_bytes()[:2000],
+        tmp_path / "nul.db": bytes(100_000),
+    }
+    for path, content in files.items():
+        path.write_bytes(content)
+        for read_only in (True, False):
+            with pytest.raises(plait.StoreError, match=path.name):
+                with plait.open(path, read_only=read_only) as sessions:
+                    sessions.session().append(note("m"))
+            assert path.read_bytes() == content
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in files)

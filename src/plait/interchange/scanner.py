@@ -9,12 +9,12 @@ from typing import IO
 
 _CHUNK = 1 << 20
 _KEY = 1 << 16
-# Possessive, so that a long string costs no memory to match. A string that does not end in the
-# chunk stops the match at its quote.
-_STRING = rb'"(?:[^"\\]++|\\.)*+"'
-_DEEP = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+", re.DOTALL)
-_TOP = re.compile(rb'(?:[^"{}\[\],:]++|' + _STRING + rb")*+", re.DOTALL)
-_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+# Searches for one character, so that the longest string costs no memory. (Possessive repeats, which
+# could skip many strings in one match, match wrongly in the first releases of Python 3.11.)
+_DEEP = re.compile(rb'["{}\[\]]')
+_TOP = re.compile(rb'["{}\[\],:]')
+_END = re.compile(rb'["\\]')
+_QUOTE = 0x22
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +120,25 @@ class Scanner:
                 if not self._finish_string():
                     return None
                 continue
-            pattern = _TOP if self._depth <= 1 else _DEEP
-            match = pattern.match(self._buffer, self._pos)
-            self._pos = match.end() if match else self._pos
-            if self._pos < len(self._buffer):
-                self._pos += 1
-                if self._buffer[self._pos - 1] != 34:
-                    return self._buffer[self._pos - 1]
-                self._in_string = True
+            found = (_TOP if self._depth <= 1 else _DEEP).search(self._buffer, self._pos)
+            self._pos = found.end() if found else len(self._buffer)
+            if found and found[0][0] != _QUOTE:
+                return found[0][0]
+            self._in_string = found is not None
 
     def _finish_string(self) -> bool:
-        match = _REST.match(self._buffer, self._pos)
-        self._pos = match.end() if match else self._pos
-        if self._pos >= len(self._buffer):
-            return True
-        if self._buffer[self._pos] == 34:
-            self._pos += 1
-            self._in_string = False
-            return True
-        return self._fill()  # a backslash at the end of the chunk: what it escapes is in the next
+        """Go on to the end of the string or of the buffer; false at the end of the file."""
+        found = _END.search(self._buffer, self._pos)
+        if found is None:
+            self._pos = len(self._buffer)
+        elif found[0][0] == _QUOTE:
+            self._pos, self._in_string = found.end(), False
+        elif found.end() < len(self._buffer):
+            self._pos = found.end() + 1  # a backslash and what it escapes
+        else:
+            self._pos = found.start()
+            return self._fill()
+        return True
 
     def _fill(self) -> bool:
         """Load the next chunk behind what is not consumed; false at the end of the file."""

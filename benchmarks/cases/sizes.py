@@ -68,8 +68,9 @@ class Memory:
         await store.close()
 
     async def _fill(self, bench: Bench, store: PlaitSync, size: int) -> None:
-        """Messages of 100 KB, and two of the largest kind."""
-        small, (large,) = conversation(20, size=100 << 10), conversation(1, size=bench.dose.largest)
+        """Messages of 100 KB, and two of the largest kind, in ASCII: a character takes a byte in memory, too."""
+        small = [Item(item.role, _ascii(item.text)) for item in conversation(20, size=100 << 10)]
+        large = Item("tool", _ascii(conversation(1, size=bench.dose.largest)[0].text))
         await store.append(f"stream {size}", large)
         for _ in range(max(1, (size - 2 * bench.dose.largest) // (len(small) * (100 << 10)))):
             store.session(f"stream {size}").append_many([item.native() for item in small])
@@ -110,6 +111,10 @@ class Importing:
 
     async def finish(self) -> None:
         pass
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "replace").decode()
 
 
 def _children_s() -> float:

@@ -21,7 +21,10 @@ def encode(value: Any) -> str:
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:  # a lone surrogate: keep it, escaped
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        if json.loads(text) != value:  # two halves side by side read back as the character they make
+            raise ValueError("the text has two halves of a surrogate pair side by side") from None
+        return text
 
 
 def decode(text: str | bytes) -> Any:

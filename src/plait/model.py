@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from plait import jsontext, times
-from plait.errors import CorruptError
+from plait.errors import CorruptError, UsageError
 
 Json: TypeAlias = dict[str, Any]
 Source: TypeAlias = Literal["server", "client"]
@@ -284,6 +284,12 @@ class Attachment:
     media_type: str
     size: int
     upload: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.hash) != 64 or set(self.hash) - set("0123456789abcdef"):
+            raise UsageError(
+                "an attachment's hash is 64 lowercase hexadecimal digits; use what put_attachment answered"
+            )
 
 
 @dataclass(frozen=True, slots=True)

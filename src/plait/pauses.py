@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import IO, Protocol, TypeGuard, TypeVar
 
+from plait.errors import UsageError
+
 T = TypeVar("T")
 
 PIECE_BYTES = 1 << 20
@@ -54,9 +56,15 @@ def pieces(data: Payload) -> Iterator[bytes]:
     elif _is_readable(data):
         while piece := data.read(PIECE_BYTES):
             yield piece
-    else:
+    elif _is_iterable(data):
         for item in data:
             yield from pieces(item)
+    else:
+        raise UsageError(f"media is bytes, a binary file or an iterable of bytes, not {type(data).__name__}")
+
+
+def _is_iterable(data: object) -> TypeGuard[Iterable[bytes]]:
+    return isinstance(data, Iterable) and not isinstance(data, str)
 
 
 def _is_readable(data: object) -> TypeGuard[_Readable]:

@@ -119,6 +119,7 @@ class Session:
         Raises `InvalidMessageError` for what cannot be kept exactly and `NotFoundError` for an
         unknown parent; nothing is written then.
         """
+        _check_words(source, on_conflict)
         given = Given(new_id(), now_us(), id, format, source)
         (result,) = self._append(
             [prepare(message, given, self._sessions.rules)],
@@ -141,6 +142,7 @@ class Session:
         on_conflict: Literal["ignore", "raise"] = "ignore",
     ) -> list[Appended]:
         """Add messages one after another, all or none; see `append`."""
+        _check_words(source, on_conflict)
         new = self._prepare_all(messages, format, source)
         expect = _expect(expect_leaf, expect_version, on_moved)
         return self._append(new, parent=parent, expect=expect, on_conflict=on_conflict)
@@ -176,6 +178,7 @@ class Session:
         Answers the stored form, or `None` if the session has no such message. Content that is
         stored so already writes nothing. A foreign message without an id needs `id`.
         """
+        _check_words(source)
         new = prepare(message, Given(new_id(), now_us(), id, format, source), self._sessions.rules)
         if new.made_id:
             raise UsageError("the message has no id; pass id= to say which message it replaces")
@@ -248,7 +251,7 @@ class Session:
         Raises `NotFoundError` for a missing parent and `UsageError` for a message that would be
         its own. `activate=False` leaves the active leaf where it is.
         """
-        given = Given(new_id(), now_us() if created_at is None else _us(created_at), id, format, verbatim=True)
+        given = Given(new_id(), now_us() if created_at is None else times.to_us(created_at), id, format, verbatim=True)
         new = prepare(message, given, self._sessions.rules)
         if parent == new.id:
             raise UsageError(f"message {parent!r} cannot be its own parent")
@@ -271,9 +274,9 @@ class Session:
         if at is not None and self._store.get(self._ref, at) is None:
             raise NotFoundError(f"there is no message {at!r} in session {self.id!r} to fork at")
         target = self._sessions.session(new_id() if id is None else id)
-        self._store.fork(self._ref, target._ref, at=at, created_at_us=now_us())
         if name is not None:
-            self._sessions.rename(target.id, name)
+            ids.check_text(name, "name")
+        self._store.fork(self._ref, target._ref, at=at, created_at_us=now_us(), name=name)
         return target
 
     def _tell(self, change: Change) -> None:
@@ -407,7 +410,7 @@ class Session:
         self, *, after_seq: int | None = None, limit: int | None = None
     ) -> Iterator[Message | Damaged]:
         """All messages of all branches in the order they arrived, after a seq; a copy goes on from there."""
-        left, after = _checked("limit", limit), after_seq or 0
+        left, after = _checked("limit", limit), _checked("after_seq", after_seq) or 0
         while left is None or left > 0:
             rows = EVERYTHING_ROWS if left is None else min(left, EVERYTHING_ROWS)
             window = self._store.everything(self._ref, after_seq=after, limit=rows)
@@ -492,11 +495,20 @@ class Session:
 
 
 def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal["raise", "branch"]) -> Expect | None:
+    if on_moved not in ("raise", "branch"):
+        raise UsageError(f"on_moved must be 'raise' or 'branch', not {on_moved!r}")
     if isinstance(leaf, _Anything):
         if on_moved == "branch":
             raise UsageError("on_moved='branch' needs expect_leaf: the message that the branch is to answer")
         return None if version is None else Expect(version=version)
     return Expect(True, leaf, version, on_moved == "branch")
+
+
+def _check_words(source: str, on_conflict: str = "ignore") -> None:
+    if source not in ("server", "client"):
+        raise UsageError(f"source must be 'server' or 'client', not {source!r}")
+    if on_conflict not in ("ignore", "raise"):
+        raise UsageError(f"on_conflict must be 'ignore' or 'raise', not {on_conflict!r}")
 
 
 def _appended(written: Written) -> Appended:
@@ -507,9 +519,3 @@ def _checked(name: str, value: int | None) -> int | None:
     if value is not None and value < 0:
         raise UsageError(f"{name} must not be negative, not {value}")
     return value
-
-
-def _us(time_: dt.datetime) -> int:
-    if time_.tzinfo is None:
-        raise UsageError("created_at must say its time zone; use datetime.now(timezone.utc) or .astimezone()")
-    return times.to_us(time_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from plait.logic.shape import is_list, is_mapping, is_object
 from plait.model import Attachment
 
 MAX_DEPTH = 200
+_SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def check_exact(message: Mapping[str, Any], text: str) -> None:
@@ -62,6 +64,8 @@ def _refusal(path: str, value: Any, depth: int) -> InvalidMessageError | None:
         return InvalidMessageError(f"{path} is {value}, which JSON cannot say; use null or a string", path=path)
     if is_mapping(value):
         return _key_refusal(path, value)
+    if isinstance(value, str) and _SPLIT_PAIR.search(value):
+        return InvalidMessageError(f"{path} has a character split into two surrogate halves; join them", path=path)
     if isinstance(value, int) and not _can_be_written(value):
         return InvalidMessageError(f"{path} is an integer too long to write out; use a string", path=path)
     if value is None or isinstance(value, str | bool | int | float | list | Attachment):
@@ -72,6 +76,8 @@ def _refusal(path: str, value: Any, depth: int) -> InvalidMessageError | None:
 
 def _key_refusal(path: str, value: Mapping[Any, Any]) -> InvalidMessageError | None:
     for key in value:
+        if isinstance(key, str) and _SPLIT_PAIR.search(key):
+            return InvalidMessageError(f"{path} has a key split into surrogate halves; join them", path=path)
         if not isinstance(key, str):
             kind = type(key).__name__
             return InvalidMessageTypeError(

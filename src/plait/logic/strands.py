@@ -63,8 +63,12 @@ class Tree:
         row hangs where the parent does.
         """
         queue = [item for item in self._below[strand] if lo <= item.fork <= hi]
+        seen: set[int] = set()
         while queue:
             item = queue.pop()
+            if item.strand in seen:  # only in a damaged file
+                continue
+            seen.add(item.strand)
             if item.first:
                 yield item.first
             before = seq_of(item.first) if item.first else MAX_SEQ + 1

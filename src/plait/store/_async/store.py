@@ -232,13 +232,15 @@ class AsyncPlanStore:
         if old is not None:
             await self._purge()
 
-    async def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+    async def fork(
+        self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
+    ) -> int:
         path = await self.path(session, LEAF if at is None else at)
         hidden = await self.stage(target)
         try:
             copied = await self._copy(session, path, hidden) if path is not None else 0
             await self.driver.write_async(
-                partial(staging.publish_copy, session, path, hidden, target, self._mark(created_at_us))
+                partial(staging.publish_copy, session, path, hidden, target, name, self._mark(created_at_us))
             )
         except BaseException:
             await self.discard(hidden)

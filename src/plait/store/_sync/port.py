@@ -85,7 +85,9 @@ class Store(Protocol):
         """Make this message the active leaf; `False` if it is so already; `NotFoundError` if absent."""
         ...
 
-    def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+    def fork(
+        self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
+    ) -> int:
         """Copy the path to `at` (the active leaf by default) into the new session `target`.
 
         Ids, seqs and times are kept. All or nothing: `ConflictError` if `target` exists,

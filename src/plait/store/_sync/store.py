@@ -232,13 +232,15 @@ class PlanStore:
         if old is not None:
             self._purge()
 
-    def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+    def fork(
+        self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
+    ) -> int:
         path = self.path(session, LEAF if at is None else at)
         hidden = self.stage(target)
         try:
             copied = self._copy(session, path, hidden) if path is not None else 0
             self.driver.write(
-                partial(staging.publish_copy, session, path, hidden, target, self._mark(created_at_us))
+                partial(staging.publish_copy, session, path, hidden, target, name, self._mark(created_at_us))
             )
         except BaseException:
             self.discard(hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from plait.store.plans import common, read
 from plait.store.plans.common import Mark
 from plait.store.protocol import Described, Scope, SessionRef
 
+log = logging.getLogger("plait")
 _NO_INFO = (None, None, None, 0, "{}", "{}")
 
 
@@ -31,12 +33,22 @@ def _info(id: str, head: Head) -> Plan[SessionInfo]:
         owner=owner,
         parent_id=parent,
         pinned=bool(pinned),
-        metadata=jsontext.decode(metadata),
+        metadata=_object(head, metadata),
         created_at=times.from_us(head.created_at_us),
         active_at=times.from_us(head.active_at_us),
         version=head.version,
         totals=(yield from read.totals_of(head)),
     )
+
+
+def _object(head: Head, text: str) -> Json:
+    """A stored JSON object; a damaged one is reported and reads as empty, so that it hides no other session."""
+    try:
+        found: Json = jsontext.decode(text)
+    except ValueError as error:
+        log.error("the catalogue entry of session row %d is damaged: %s", head.session, error)
+        return {}
+    return found
 
 
 def _info_row(head: Head) -> Plan[Row]:
@@ -110,7 +122,7 @@ def _write_info(head: Head, row: Row) -> Plan[None]:
 def state(ref: SessionRef) -> Plan[Json]:
     """The session's small state."""
     head = yield from common.take(ref)
-    return {} if head is None else jsontext.decode((yield from _info_row(head))[5])
+    return {} if head is None else _object(head, (yield from _info_row(head))[5])
 
 
 def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[Json]:

@@ -121,8 +121,8 @@ def chain(strand: int, seq: int, *, down_to: int = 1) -> Plan[list[Range]]:
         for found, parent, fork in rows:
             ranges.append((found, seq))
             strand, seq = parent, min(seq, fork)
-        if not rows:  # the strand is not there: the file is damaged, and the path begins here
-            break
+        if not rows or len(ranges) > len(set(ranges)):
+            break  # the file is damaged: a strand is missing, or one of those it forks off forks off it
         step = CHAIN_STEP
     # The rows of a strand all come after its fork, where the next range ends.
     ends = [hi for _, hi in ranges[1:]] + [seq]

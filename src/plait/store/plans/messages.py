@@ -54,7 +54,7 @@ def _payload(ref: SessionRef, item: Media) -> Plan[int]:
     rows = yield Ask("find_attachment", (*scope, item.hash))
     if item.upload is not None:
         yield Do("drop_upload", (item.upload,))
-    if rows:
+    if rows and rows[0][1] == item.size:
         return int(rows[0][0])
     if item.data is None:
         raise NotFoundError("the attachment is not in the store (any more); call put_attachment again")
@@ -105,7 +105,7 @@ def build_one(row: Row, parent_id: str | None) -> Plan[Message | Damaged]:
     key, id, role, size, tokens, at, flags, format, body = row
     if flags & ~IMPORTED or body is None:
         body = yield from _whole(key, flags, body)
-    if body is None or not _sound(body, size):
+    if not isinstance(body, str) or not _sound(body, size):
         return _damaged(row, parent_id, "its text is damaged or incomplete")
     reader = formats.stored(format) if format else formats.NATIVE
     return Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, reader, body)

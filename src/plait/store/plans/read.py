@@ -166,7 +166,7 @@ def _next_keys(head: Head, after_seq: int, limit: int, budget_bytes: int) -> Pla
     a window costs depends on the number of strands, not on how many messages come after it.
     """
     keys: list[int] = []
-    width = limit
+    width, after_seq = limit, max(after_seq, 0)  # below 0 a key would lie in the strand before, perhaps another scope's
     while len(keys) < limit and after_seq + 1 < head.next_seq:
         upto = min(after_seq + width, MAX_SEQ)
         for key, size in (yield Ask("keys_by_seq", (after_seq, upto, head.incarnation), heavy=True)):

@@ -72,13 +72,15 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
     return head.incarnation
 
 
-def publish_copy(source: SessionRef, path: Path | None, stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
+def publish_copy(
+    source: SessionRef, path: Path | None, stage: SessionRef, target: SessionRef, name: str | None, mark: Mark
+) -> Plan[int]:
     """Publish a copy if what it was made of is still so; the target remembers where it comes from."""
     if path is not None:
         yield from unchanged(source, path)
     head = yield from common.take(stage)
     assert head is not None
-    yield Put("add_info", [(head.session, None, None, source.id, 0, "{}", "{}")])
+    yield Put("add_info", [(head.session, name, None, source.id, 0, "{}", "{}")])
     return (yield from publish(stage, target, mark))
 
 

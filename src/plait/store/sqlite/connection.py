@@ -25,6 +25,7 @@ PAGE_SIZE = 8192
 MEMORY = ":memory:"
 SYNCHRONOUS: dict[Durability, str] = {"strict": "FULL", "process": "NORMAL", "relaxed": "OFF"}
 STATEMENT_CACHE = 200
+MAX_TIMEOUT_MS = (1 << 31) - 1
 
 log = logging.getLogger("plait")
 
@@ -48,7 +49,11 @@ class Settings:
 
     @property
     def busy_timeout_ms(self) -> int:
-        return int(self.busy_timeout_s * 1000)
+        return (
+            min(int(self.busy_timeout_s * 1000), MAX_TIMEOUT_MS)
+            if self.busy_timeout_s < MAX_TIMEOUT_MS
+            else MAX_TIMEOUT_MS
+        )
 
     @property
     def in_memory(self) -> bool:

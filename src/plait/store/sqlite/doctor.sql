@@ -8,6 +8,33 @@ SELECT strand FROM strand AS s
  WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = s.incarnation AND live = 1)
    AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = s.incarnation);
 
+-- strands_that_hang_nowhere
+-- Strands that fork off one that is not there, is another session's, or comes after.
+SELECT s.strand, s.parent, s.fork FROM strand AS s LEFT JOIN strand AS p ON p.strand = s.parent
+ WHERE s.parent <> 0 AND (p.strand IS NULL OR p.incarnation <> s.incarnation OR p.strand = s.strand
+    OR EXISTS (SELECT 1 FROM strand WHERE strand = p.parent AND parent = s.strand)
+    OR p.parent = s.strand);
+
+-- leaves_elsewhere
+-- Sessions whose active leaf lies in a strand that is not their own.
+SELECT s.id, s.leaf FROM session AS s
+ WHERE s.live = 1 AND s.leaf <> 0
+   AND NOT EXISTS (SELECT 1 FROM strand WHERE strand = s.leaf >> 32 AND incarnation = s.incarnation);
+
+-- counters_behind
+-- Counters that would give a number again.
+SELECT name, value FROM counter
+ WHERE (name = 'strand' AND value < (SELECT coalesce(max(strand), 0) FROM strand))
+    OR (name = 'incarnation' AND value < (SELECT coalesce(max(incarnation), 0) FROM session));
+
+-- damaged_catalogue_entries
+-- Sessions whose metadata or state is not JSON.
+SELECT session FROM info WHERE NOT json_valid(metadata) OR NOT json_valid(state);
+
+-- purges_of_living_sessions
+-- Lives to be removed that a session is living; they are not removed.
+SELECT p.incarnation FROM purge AS p JOIN session AS s ON s.incarnation = p.incarnation AND s.live = 1;
+
 -- messages_without_id
 -- Messages that cannot be found by their id.
 SELECT m.id, m.key FROM message AS m JOIN strand AS s ON s.strand = m.key >> 32

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import apsw
@@ -26,12 +27,16 @@ from plait.store.sqlite.writer import Entry, Writer
 T = TypeVar("T")
 _drivers: weakref.WeakSet[SQLiteDriver] = weakref.WeakSet()
 FULL_POLL_S = 0.002
+FORK_WAIT_S = 5.0
+"""How long a fork waits for reads in other threads to end."""
 
 
 class SQLiteDriver:
     """Runs plans on one database file; both faces share it."""
 
     def __init__(self, settings: Settings) -> None:
+        if not settings.in_memory:  # connections are made when needed, by then the current folder may be another
+            settings = replace(settings, path=os.path.abspath(settings.path))
         self.settings = settings
         self.journal_mode = ""
         self._statements = load()
@@ -172,7 +177,8 @@ class SQLiteDriver:
         with self._lock:
             self._busy_readers -= 1
             if executor is not None:
-                if self._closed:
+                # An interrupt may have come between the steps of a read: such a connection is not used again.
+                if self._closed or executor.connection.in_transaction:
                     executor.connection.close()
                 else:
                     self._idle.append(executor)
@@ -235,8 +241,8 @@ class SQLiteDriver:
 
     def before_fork(self) -> None:
         self._lock.acquire()
-        while self._busy_readers:
-            self._quiet.wait()
+        # Bounded: an interrupt in the middle of a read may have left the count too high.
+        self._quiet.wait_for(lambda: not self._busy_readers, timeout=FORK_WAIT_S)
         self._writer.gate.acquire()
         if not self.settings.in_memory:
             self._close_readers()

@@ -77,11 +77,12 @@ class Executor:
     @contextmanager
     def snapshot(self) -> Generator[None]:
         """One committed state for all that is read inside; nothing stays open after it."""
-        self._run("BEGIN")
         try:
+            self._run("BEGIN")
             yield
         finally:
-            self._run("ROLLBACK")
+            if self.connection.in_transaction:
+                self._run("ROLLBACK")
 
 
 def _within(cursor: apsw.Cursor, budget_bytes: int, size_at: int) -> list[Row]:
@@ -104,6 +105,7 @@ class Writing(Executor):
         self._heads: dict[HeadKey, Head] = {}
         self._taken: dict[HeadKey, Head] = {}
         self._puts: dict[str, list[Row]] = {}
+        self._on_heads = {name for name, statement in statements.items() if statement.names_table("session")}
         self._data_version: int | None = None
         self.careful = True
         self.wrote = False
@@ -154,7 +156,7 @@ class Writing(Executor):
             self.wrote = True
             return self._puts.setdefault(step.query, []).extend(step.rows)
         if type(step) is Do:
-            self.flush()
+            self._flush_for(step.query)
             self.wrote = True
             return self._run(self._texts[step.query], step.args).fetchall()
         if type(step) is Forget:
@@ -168,14 +170,13 @@ class Writing(Executor):
         self._taken.pop(key, None)
 
     def ask(self, step: Ask) -> list[Row]:
-        self.flush()
+        self._flush_for(step.query)
         return super().ask(step)
 
     def take(self, ref: SessionRef) -> Head | None:
         key = (ref.scope.tenant, ref.scope.owner, ref.id)
         head = self._heads.get(key)
         if head is None:
-            self.flush()
             head = super().take(ref)
             if head is None:
                 return None
@@ -187,15 +188,25 @@ class Writing(Executor):
         if not self.careful:
             self.assumed = True
             return None
-        self.flush()
+        self._flush_rows()
         return super().claim(step)
 
-    def flush(self) -> None:
-        """Send what was held back."""
+    def _flush_for(self, query: str) -> None:
+        """Send what a statement may look at: rows, but session rows only where it names their table."""
+        if query in self._on_heads:
+            self.flush()
+        else:
+            self._flush_rows()
+
+    def _flush_rows(self) -> None:
         if self._puts:
             puts, self._puts = self._puts, {}
             for name, rows in puts.items():
                 self._put(name, rows)
+
+    def flush(self) -> None:
+        """Send what was held back: rows, and the row of each session that has changed, once."""
+        self._flush_rows()
         changed = [head for head in self._taken.values() if head.changed]
         if changed:
             self._put("save_session", [_saved(head) for head in changed])

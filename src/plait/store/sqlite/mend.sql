@@ -1,8 +1,31 @@
--- strands_without_session
--- Let them be removed as those of a life that is over.
-INSERT OR IGNORE INTO purge (incarnation)
-SELECT DISTINCT incarnation FROM strand AS s
- WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = s.incarnation AND live = 1);
+-- leaves_elsewhere
+-- The newest message of the session becomes its leaf.
+UPDATE session SET path_messages = NULL, path_bytes = NULL, path_tokens = NULL, leaf = coalesce((
+       SELECT newest FROM (SELECT (SELECT max(key) FROM message
+                                    WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295) AS newest
+                             FROM strand WHERE incarnation = session.incarnation)
+        WHERE newest IS NOT NULL ORDER BY newest & 4294967295 DESC LIMIT 1), 0)
+ WHERE live = 1 AND leaf <> 0
+   AND NOT EXISTS (SELECT 1 FROM strand WHERE strand = session.leaf >> 32 AND incarnation = session.incarnation);
+
+-- counters_behind
+-- Go on after the highest number given.
+UPDATE counter SET value = max(value, CASE name
+       WHEN 'strand' THEN (SELECT coalesce(max(strand), 0) FROM strand)
+       ELSE (SELECT coalesce(max(incarnation), 0) FROM session) END);
+
+-- purges_of_living_sessions
+-- Do not remove them.
+DELETE FROM purge WHERE incarnation IN (SELECT incarnation FROM session WHERE live = 1);
+
+-- seqs_past_the_counter
+-- Go on after the highest seq given.
+UPDATE session SET next_seq = 1 + (SELECT max(m.key & 4294967295) FROM strand AS r
+         JOIN message AS m ON m.key BETWEEN r.strand << 32 AND (r.strand << 32) | 4294967295
+        WHERE r.incarnation = session.incarnation)
+ WHERE live = 1 AND next_seq <= (SELECT max(m.key & 4294967295) FROM strand AS r
+         JOIN message AS m ON m.key BETWEEN r.strand << 32 AND (r.strand << 32) | 4294967295
+        WHERE r.incarnation = session.incarnation);
 
 -- messages_without_id
 -- Write the ids anew.

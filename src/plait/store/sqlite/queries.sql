@@ -278,7 +278,7 @@ DELETE FROM slice WHERE key = :key;
 
 -- find_attachment
 -- A scope's payload by its hash.
-SELECT attachment FROM attachment WHERE tenant = :tenant AND owner = :owner AND hash = :hash;
+SELECT attachment, bytes FROM attachment WHERE tenant = :tenant AND owner = :owner AND hash = :hash;
 
 -- add_attachment
 -- A payload of a scope.
@@ -372,8 +372,9 @@ SELECT CASE c.kind WHEN 'update' THEN json_extract(c.data, '$.key') ELSE k.value
 INSERT INTO purge (incarnation) VALUES (:incarnation);
 
 -- purges
--- Lives that are over and not yet purged.
-SELECT incarnation FROM purge;
+-- Lives that are over and not yet purged; never one that a session is living.
+SELECT incarnation FROM purge AS p
+ WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = p.incarnation AND live = 1);
 
 -- purge_rows
 -- Rows of a life that is over.

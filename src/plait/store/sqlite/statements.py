@@ -21,6 +21,10 @@ class Statement:
         self.text = text
         self.parameters = list(dict.fromkeys(_NAMED.findall(text)))
 
+    def names_table(self, table: str) -> bool:
+        """Whether the statement reads or writes a table."""
+        return re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s+{table}\b", self.text) is not None
+
     @cached_property
     def many(self) -> dict[int, str]:
         """The statement for each batch size, its VALUES row repeated that often."""

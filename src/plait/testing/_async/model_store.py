@@ -220,12 +220,14 @@ class AsyncModelStore:
         self._touch(session, life)
         return True
 
-    async def fork(self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int) -> int:
+    async def fork(
+        self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
+    ) -> int:
         """Copy the path to `at` (the active leaf by default) into the new session `target`."""
         life = self._find(session)
         hidden = await self.stage(target)
         copied = self._lives[_key(hidden)]
-        copied.parent_id = session.id
+        copied.name, copied.parent_id = name, session.id
         for row in _path_rows(life, life.leaf if at is None else at) if life else []:
             copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, strand=0)
             copied.leaf = row.new.id

@@ -1,0 +1,116 @@
+"""Token estimates: stamped at write, high for every script, media at a fixed cost, the user's counter if it works."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait
+from plait import AsyncSession
+from tests.behaviour._async.helpers import readable
+from tests.behaviour.values import noise, note, picture
+
+
+async def tokens(chat: AsyncSession, message: Mapping[str, Any]) -> int:
+    result = await chat.append(message)
+    stored = readable(await chat.get(result.id))
+    assert stored.tokens == result.message.tokens
+    return stored.tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("重" * 1000, 700),
+        ("한" * 1000, 700),
+        ("あ" * 1000, 700),
+        ("word " * 1000, 1000),
+        ("🧵" * 1000, 1000),
+        ("ก" * 1000, 700),
+        ("x" * 1000, 250),
+    ],
+    ids=["chinese", "korean", "japanese", "latin", "emoji", "thai", "one long word"],
+)
+async def test_no_script_is_counted_low(chat: AsyncSession, text: str, least: int) -> None:
+    """B-080: four characters to a token holds for Latin text only."""
+    assert await tokens(chat, note("m", text)) >= least
+
+
+async def test_media_have_a_cost_that_does_not_grow_with_their_size(chat: AsyncSession) -> None:
+    """B-080: neither nothing, nor their base64 as text; also in a tool's output."""
+    small, large = await tokens(chat, picture("s", noise(1000))), await tokens(chat, picture("l", noise(2_000_000)))
+    assert 500 < small == large < 5000
+    nested = {
+        "id": "n",
+        "role": "tool",
+        "parts": [
+            {
+                "type": "tool-x",
+                "output": {
+                    "content": [
+                        {"type": "media", "mediaType": "image/png", "data": base64.b64encode(noise(2_000_000)).decode()}
+                    ]
+                },
+            }
+        ],
+    }
+    assert 500 < await tokens(chat, nested) < 5000
+
+
+async def test_base64_that_is_text_is_counted_as_text(chat: AsyncSession) -> None:
+    """B-080"""
+    text = base64.b64encode(noise(2_000_000)).decode()
+    assert (
+        await tokens(chat, {"id": "m", "role": "tool", "parts": [{"type": "tool-x", "output": text}]}) >= len(text) // 4
+    )
+
+
+async def test_a_message_without_words_costs_little_and_more_words_cost_more(chat: AsyncSession) -> None:
+    empty = await tokens(chat, {"role": "user", "parts": []})
+    few = await tokens(chat, note("few", "a few words"))
+    many = await tokens(chat, note("many", "a few words " * 50))
+    assert 0 < empty < 20 and empty <= few < many
+
+
+def failing(message: Mapping[str, Any]) -> float:
+    raise RuntimeError("no counter today")
+
+
+BAD_COUNTERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "raises": failing,
+    "negative": lambda message: -1,
+    "nan": lambda message: float("nan"),
+    "infinite": lambda message: float("inf"),
+    "none": lambda message: None,
+    "text": lambda message: "many",
+    "changes the message": lambda message: message["parts"].clear() or -1,
+}
+
+
+@pytest.mark.parametrize("counter", BAD_COUNTERS.values(), ids=BAD_COUNTERS)
+async def test_a_bad_counter_never_breaks_an_append_and_the_estimate_stands_in(tmp_path: Path, counter: Any) -> None:
+    """B-080"""
+    async with plait.open_async(tmp_path / "plain.db", durability="process") as sessions:
+        expected = await tokens(sessions.session("chat"), note("m", "some words here"))
+    async with plait.open_async(tmp_path / "bad.db", durability="process", counter=counter) as sessions:
+        chat = sessions.session("chat")
+        stamped = await tokens(chat, note("m", "some words here"))
+        assert readable(await chat.get("m")).to_dict() == note("m", "some words here")
+        assert stamped == expected or counter is BAD_COUNTERS["changes the message"]
+        assert (await chat.totals()).tokens == stamped > 0
+
+
+async def test_a_users_counter_is_stamped_and_follows_updates(tmp_path: Path) -> None:
+    async with plait.open_async(
+        tmp_path / "a.db", durability="process", counter=lambda message: len(message["parts"]) + 0.5
+    ) as sessions:
+        chat = sessions.session("chat")
+        assert await tokens(chat, note("a")) == 2  # rounded up
+        assert await tokens(chat, {"id": "b", "role": "user", "parts": []}) == 1
+        await chat.update({**note("a"), "parts": [{"type": "x"}] * 9})
+        assert [stat.tokens async for stat in chat.path_stats()] == [10, 1]
+        assert (await chat.totals()).path_tokens == 11

@@ -1,0 +1,121 @@
+"""Generated from tests/behaviour/_async/test_refusals.py by tools/unasync.py: edit that file. What callers get wrong is refused by a plait error before anything is written, and opens nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait
+from plait._sync.sessions import Sessions
+
+
+@pytest.mark.parametrize("after", [-1, -5, -(1 << 33)])
+def test_a_seq_below_zero_does_not_reach_another_scopes_strands(sessions: Sessions, after: int) -> None:
+    sessions.scoped("victim").session("v").append(plait.user("SECRET"))
+    mine = sessions.scoped("me").session("c")
+    mine.append(plait.user("mine"))
+    with pytest.raises(plait.UsageError, match="after_seq"):
+        [message for message in mine.everything(after_seq=after)]
+    ref = mine._ref
+    for found in (
+        sessions.store.everything(ref, after_seq=after, limit=10),
+        [message for message in mine.transcript(after_seq=after)],
+    ):
+        assert [message.text for message in found if isinstance(message, plait.Message)] == ["mine"]
+
+
+def test_another_current_folder_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    with plait.open("x.db") as here, plait.open("../two/x.db") as there:
+        there.session("c").append(plait.user("theirs"))
+        here.session("c").append(plait.user("mine"))
+        os.chdir(tmp_path / "two")
+        texts = [message.text for message in here.session("c").history() if isinstance(message, plait.Message)]
+        assert texts == ["mine"]
+        assert [message.text for message in there.session("c").history()] == ["theirs"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        plait.user("\ud83d\ude00"),
+        {"role": "\ud83d\ude00", "parts": [{"type": "text", "text": "x"}]},
+        {"role": "user", "parts": [{"type": "data", "data": {"\ud83d\ude00": 1}}]},
+        {"role": "user", "parts": [{"type": "data", "data": ["a\ud83d\ude00b"]}]},
+    ],
+)
+def test_two_surrogate_halves_side_by_side_are_refused(sessions: Sessions, message: Any) -> None:
+    """JSON reads them back as the character they make, so they cannot be kept as they are."""
+    with pytest.raises(plait.InvalidMessageError, match="surrogate"):
+        sessions.session("c").append(message)
+    assert sessions.get("c") is None
+
+
+@pytest.mark.parametrize(
+    "created_at",
+    [
+        dt.datetime.max.replace(tzinfo=dt.timezone(-dt.timedelta(hours=14))),
+        dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=14))),
+        dt.datetime(2026, 1, 1),
+        dt.date(2026, 1, 1),
+        5,
+    ],
+)
+def test_a_time_that_could_not_be_read_is_refused(sessions: Sessions, created_at: Any) -> None:
+    with pytest.raises(plait.UsageError):
+        sessions.session("c").import_message(plait.user("x"), parent=None, created_at=created_at)
+    assert sessions.get("c") is None
+
+
+def test_an_attachment_that_is_not_what_was_put_is_refused(sessions: Sessions) -> None:
+    put = sessions.put_attachment(b"abcdef", media_type="a/b")
+    other = sessions.put_attachment(b"other payload", media_type="a/b")
+    chat = sessions.session("c")
+    for forged in (
+        plait.Attachment(put.hash, "a/b", 99, put.upload),
+        plait.Attachment(other.hash, "a/b", put.size, put.upload),
+    ):
+        with pytest.raises(plait.NotFoundError, match="put_attachment"):
+            chat.append({"role": "user", "parts": [{"type": "f", "mediaType": "a/b", "data": forged}]})
+    assert sessions.get("c") is None
+    with pytest.raises(plait.UsageError, match="hash"):
+        plait.Attachment("zz", "a/b", 1, put.upload)
+
+
+@pytest.mark.parametrize("data", ["text", None, 5, ["text"], [1, 2]])
+def test_media_that_is_not_bytes_is_refused(sessions: Sessions, data: Any) -> None:
+    with pytest.raises(plait.UsageError, match="bytes"):
+        sessions.put_attachment(data, media_type="a/b")
+
+
+def test_a_fork_with_a_name_that_cannot_be_is_no_fork(sessions: Sessions) -> None:
+    chat = sessions.session("c")
+    chat.append(plait.user("x"))
+    name: Any = 5
+    with pytest.raises(plait.UsageError):
+        chat.fork("f", name=name)
+    assert sessions.get("f") is None
+    chat.fork("f", name="The other one")
+    info = sessions.get("f")
+    assert info is not None and info.name == "The other one"
+
+
+@pytest.mark.parametrize("option", [{"on_moved": "bogus"}, {"on_conflict": "bogus"}, {"source": "Client"}])
+def test_a_word_that_is_no_option_is_refused(sessions: Sessions, option: dict[str, Any]) -> None:
+    with pytest.raises(plait.UsageError, match=next(iter(option))):
+        sessions.session("c").append(plait.user("x"), **option)
+    with pytest.raises(plait.UsageError, match=next(iter(option))):
+        sessions.session("c").append_many([plait.user("x")], **option)
+    assert sessions.get("c") is None
+
+
+@pytest.mark.parametrize("seconds", [1e12, float("inf")])
+def test_a_wait_limit_may_be_as_long_as_one_likes(tmp_path: Path, seconds: float) -> None:
+    with plait.open(tmp_path / "a.db", busy_timeout_s=seconds) as sessions:
+        sessions.session("c").append(plait.user("x"))

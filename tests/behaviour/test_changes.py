@@ -1,0 +1,110 @@
+"""What subscribers are told in the sync face's order; the async one waits for coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import plait
+from tests.behaviour.values import note, picture
+
+
+def test_changes_come_in_order_with_the_stored_message(tmp_path: Path) -> None:
+    told: list[plait.Change] = []
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+        cancel = sessions.subscribe(told.append)
+        chat = sessions.session("chat")
+        chat.append(picture("a", b"payload"))
+        chat.append_many([note("b"), note("c")])
+        chat.update(note("b", "new"))
+        chat.import_message(note("d"), parent="a")
+        chat.delete(["c", "absent"])
+        sessions.rename("chat", "name")
+        chat.clear()
+        sessions.delete("chat")
+        cancel()
+        cancel()
+        chat2 = sessions.session("chat")
+        chat2.append(note("unheard"))
+    summary = [
+        (
+            change.kind,
+            change.session_id,
+            change.message.id if change.message else None,
+            change.parent_id,
+            tuple(change.ids),
+        )
+        for change in told
+    ]
+    assert summary == [
+        ("append", "chat", "a", None, ()),
+        ("append", "chat", "b", "a", ()),
+        ("append", "chat", "c", "b", ()),
+        ("update", "chat", "b", None, ()),
+        ("import", "chat", "d", "a", ()),
+        ("delete", "chat", None, None, ("c",)),
+        ("session", "chat", None, None, ()),
+        ("clear", "chat", None, None, ()),
+        ("delete session", "chat", None, None, ()),
+    ]
+    assert told[0].message is not None and told[0].message.to_dict() == picture("a", b"payload")
+    assert told[3].message is not None and told[3].message.text == "new"
+
+
+def test_a_change_is_told_after_it_is_committed_and_by_all_views_of_the_store(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+    with plait.open(tmp_path / "a.db", durability="process") as sessions, plait.open(tmp_path / "a.db") as others:
+
+        def look(change: plait.Change) -> None:
+            assert change.message is not None
+            found = others.scoped("tenant").session("chat").get(change.message.id)
+            seen.append(found.id if found else None)
+
+        sessions.subscribe(look)
+        sessions.scoped("tenant").session("chat").append_many([note("a"), note("b")])
+    assert seen == ["a", "b"]
+
+
+async def test_async_subscribers_are_awaited_one_after_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    order: list[str] = []
+
+    async def slow(change: plait.Change) -> None:
+        await asyncio.sleep(0)
+        order.append(f"slow {change.kind}")
+
+    async def failing(change: plait.Change) -> None:
+        await asyncio.sleep(0)
+        raise RuntimeError("the subscriber failed")
+
+    def plain(change: plait.Change) -> None:
+        order.append(f"plain {change.kind}")
+
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        for listener in (slow, failing, plain):
+            sessions.subscribe(listener)
+        await sessions.session("chat").append(note("a"))
+        await sessions.session("chat").delete("a")
+    assert order == ["slow append", "plain append", "slow delete", "plain delete"]
+    assert caplog.text.count("\nRuntimeError: the subscriber failed") == 2
+
+
+def test_a_subscriber_that_unsubscribes_others_while_told_is_safe(tmp_path: Path) -> None:
+    told: list[str] = []
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+
+        def first(change: plait.Change) -> None:
+            told.append("first")
+            cancel_first()
+            cancel_second()
+            sessions.subscribe(lambda change: told.append("new"))
+
+        cancel_first = sessions.subscribe(first)
+        cancel_second = sessions.subscribe(lambda change: told.append("second"))
+        sessions.session("chat").append(note("a"))
+        before = list(told)
+        sessions.session("chat").append(note("b"))
+    assert before[0] == "first" and told[len(before) :] == ["new"]

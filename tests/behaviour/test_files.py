@@ -1,0 +1,449 @@
+"""Files as the world keeps them: read-only folders, other journal modes, long logs, backups, locked databases."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import shutil
+import signal
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import plait
+from plait.store._sync.store import PlanStore
+from plait.store.sqlite.connection import Settings
+from plait.store.sqlite.driver import SQLiteDriver
+from plait.testing.faults import invariants
+from tests.behaviour.programs import finished, run, start
+from tests.behaviour.values import noise, note, picture
+from tests.dose import dose
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user can enter, which pytest's own are not."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    path.chmod(0o755)
+    shutil.rmtree(path)
+
+
+AS_NOBODY = f"""
+plait.open(":memory:").open()  # what is imported late is loaded while this may read it
+path = sys.argv[1]
+if os.getuid() == 0:
+    os.setgid({NOBODY})
+    os.setuid({NOBODY})
+assert not os.access(os.path.dirname(path), os.W_OK)
+def read(**options):
+    with plait.open(path, **options) as sessions:
+        return [m.id for m in sessions.session("chat").history()]
+"""
+
+
+def test_a_store_is_read_where_nothing_may_be_written(folder: Path) -> None:
+    """Lesson 14: reading needs no write permission, neither on the file nor on its folder."""
+    path = folder / "a.db"
+    with plait.open(path) as sessions:
+        sessions.session("chat").append_many([note("a"), picture("p", noise(10_000)), note("big", "x" * 3_000_000)])
+    before = path.read_bytes()
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    program = """
+assert read(read_only=True) == ["a", "p", "big"]
+with plait.open(path, read_only=True) as sessions:
+    assert sessions.doctor() == []
+    assert [info.id for info in sessions.all()] == ["chat"]
+    assert len(b"".join(sessions.session("chat").read_attachment("p"))) == 10_000
+    for write in (lambda: sessions.session("chat").append(note("n")), lambda: sessions.delete("chat"), lambda: sessions.vacuum(), lambda: sessions.create("x"), lambda: sessions.session("chat").update_state({"k": 1})):
+        try:
+            write()
+        except plait.StoreUnavailableError as error:
+            assert "read" in str(error), error
+        else:
+            raise AssertionError("written")
+try:
+    with plait.open(path) as sessions:
+        sessions.session("chat").append(note("n"))
+except plait.StoreUnavailableError as error:
+    assert "permission" in str(error) or "read" in str(error), error
+else:
+    raise AssertionError("written")
+"""
+    run(AS_NOBODY + program, path)
+    assert path.read_bytes() == before
+    assert [item.name for item in folder.iterdir()] == ["a.db"]
+
+
+def test_a_store_with_a_living_writer_is_read_where_nothing_may_be_written(folder: Path) -> None:
+    path = folder / "a.db"
+    with plait.open(path, durability="process") as sessions:
+        sessions.session("chat").append(note("a"))
+        for item in folder.iterdir():
+            item.chmod(0o444)
+        folder.chmod(0o555)
+        program = """
+assert read(read_only=True) == ["a"]
+with plait.open(path, read_only=True) as sessions:
+    for line in sys.stdin:
+        print(*[m.id for m in sessions.session("chat").history()], flush=True)
+"""
+        reader = start(AS_NOBODY + program, path)
+        assert reader.stdin is not None and reader.stdout is not None
+        reader.stdin.write("read\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == "a\n"
+        sessions.session("chat").append(note("b"))
+        reader.stdin.write("read\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == "a b\n"
+        finished(reader)
+        folder.chmod(0o755)
+
+
+def test_a_log_that_cannot_be_read_is_named_and_not_left_out(folder: Path) -> None:
+    """Never the older state of the file as if it were all."""
+    path = folder / "a.db"
+    program = "with plait.open(sys.argv[1], durability='process') as s:\n    s.session('chat').append(note('a'))\n    os.kill(os.getpid(), 9)\n"
+    process = start(program, path)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    (folder / "a.db-shm").unlink()
+    assert (folder / "a.db-wal").stat().st_size
+    folder.chmod(0o555)
+    run(
+        AS_NOBODY
+        + "try:\n    print(read(read_only=True))\nexcept plait.StoreUnavailableError as e:\n    assert '-wal' in str(e)\nelse:\n    raise AssertionError('read')\n",
+        path,
+    )
+    folder.chmod(0o755)
+    with plait.open(path, read_only=True) as sessions:
+        assert [message.id for message in sessions.session("chat").history()] == ["a"]
+
+
+def test_a_read_only_store_sees_what_others_write(tmp_path: Path) -> None:
+    with plait.open(tmp_path / "a.db", durability="process") as writer:
+        writer.session("chat").append(note("a"))
+        with plait.open(tmp_path / "a.db", read_only=True) as reader:
+            writer.session("chat").append(note("b"))
+            assert [message.id for message in reader.session("chat").history()] == ["a", "b"]
+            with pytest.raises(plait.StoreUnavailableError, match="read-only"):
+                reader.session("chat").append(note("c"))
+
+
+# -- journal modes -------------------------------------------------------------
+
+
+class WithoutSharedMemory:
+    """A file as a network or container file system gives it: it cannot share memory, so there is no WAL."""
+
+    def __init__(self, file: apsw.VFSFile) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("xShm") or name in ("xFetch", "xUnfetch"):
+            raise AttributeError(name)
+        return getattr(self._file, name)
+
+
+class NetworkVFS(apsw.VFS):
+    def __init__(self) -> None:
+        super().__init__("plait-network", "")
+
+    def xOpen(self, name: Any, flags: Any) -> Any:
+        return WithoutSharedMemory(apsw.VFSFile("", name, flags))
+
+
+@pytest.fixture
+def network_vfs() -> Iterator[str]:
+    vfs = NetworkVFS()
+    yield "plait-network"
+    vfs.unregister()
+
+
+def test_a_journal_mode_other_than_asked_for_is_reported_and_works(
+    tmp_path: Path, network_vfs: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B-114: the mode in force is read back, logged, and named by the doctor."""
+    driver = SQLiteDriver(Settings(str(tmp_path / "a.db"), durability="process", vfs=network_vfs))
+    with caplog.at_level(logging.WARNING, "plait"), plait.Sessions(PlanStore(driver)) as sessions:
+        chat = sessions.session("chat")
+        chat.append_many([note("a"), note("big", "x" * 3_000_000), picture("p", noise(10_000))])
+        chat.fork("fork")
+        assert [message.id for message in chat.history()] == ["a", "big", "p"]
+        assert driver.journal_mode == "delete"
+        assert [finding.kind for finding in sessions.doctor()] == ["journal mode"]
+    assert "asked for journal mode wal" in caplog.text
+    assert not (tmp_path / "a.db-wal").exists()
+    assert invariants(tmp_path / "a.db") == []
+
+
+def test_the_rollback_journal_can_be_asked_for(tmp_path: Path) -> None:
+    """B-114: the documented mode for file systems without WAL, with several stores on one file."""
+    path = tmp_path / "a.db"
+    with plait.open(path, journal_mode="delete") as one, plait.open(path, journal_mode="delete") as other:
+        threads = [
+            threading.Thread(
+                target=lambda store=store, n=n: [store.session("chat").append(note(f"{n}-{m}")) for m in range(20)]
+            )
+            for n, store in enumerate((one, other))
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):
+            list(one.session("chat").history())
+        for thread in threads:
+            thread.join()
+        assert one.session("chat").totals().path_messages == 40
+        assert one.doctor() == [] and one.store.driver.journal_mode == "delete"  # type: ignore[attr-defined]
+    assert not (tmp_path / "a.db-wal").exists()
+    with plait.open(path) as sessions:
+        assert sessions.session("chat").totals().path_messages == 40
+
+
+# -- durability ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("level", "synchronous"), [("strict", 2), ("process", 1), ("relaxed", 0)])
+def test_each_level_of_durability_is_what_sqlite_is_told(tmp_path: Path, level: Any, synchronous: int) -> None:
+    with plait.open(tmp_path / "a.db", durability=level) as sessions:
+        sessions.session("chat").append(note("a"))
+        connection = sessions.store.driver._writer.ready().connection  # type: ignore[attr-defined]
+        assert connection.execute("PRAGMA synchronous").fetchall() == [(synchronous,)]
+        assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+        assert connection.execute("PRAGMA page_size").fetchall() == [(8192,)]
+
+
+@pytest.mark.parametrize("level", ["strict", "process", "relaxed"])
+def test_flush_syncs_the_log_and_the_file_at_every_level(
+    tmp_path: Path, level: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    original = os.fsync
+
+    def fsync(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        original(handle)
+
+    with plait.open(tmp_path / "a.db", durability=level) as sessions:
+        sessions.session("chat").append(note("a"))
+        monkeypatch.setattr(os, "fsync", fsync)
+        sessions.flush()
+        expected = [(tmp_path / name).stat().st_ino for name in ("a.db-wal", "a.db")]
+        assert [inode for inode in synced if inode in expected] == expected
+        sessions.flush()
+
+
+def test_a_killed_process_loses_nothing_it_was_told_is_written(tmp_path: Path) -> None:
+    for level in ("strict", "process"):
+        path = tmp_path / f"{level}.db"
+        program = "s = plait.open(sys.argv[1], durability=sys.argv[2])\nfor n in range(50):\n    s.session('chat').append(note(f'm{n}'))\nos.kill(os.getpid(), 9)\n"
+        process = start(program, path, level)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        with plait.open(path) as sessions:
+            assert sessions.session("chat").totals().path_messages == 50
+
+
+# -- the log -------------------------------------------------------------------
+
+
+def test_the_log_stays_bounded_while_readers_are_abandoned(tmp_path: Path) -> None:
+    """B-033, B-110: an iterator nobody goes on with holds no snapshot, so the log can be reused."""
+    import asyncio
+
+    path, mib = tmp_path / "a.db", dose(short=100, soak=3000)
+    with plait.open(path, durability="process") as sessions, plait.open(path, read_only=True) as other:
+        chat = sessions.session("chat")
+        chat.append_many([note(f"m{n}") for n in range(700)])
+        abandoned = [
+            iter(chat.history()),
+            iter(other.session("chat").history(newest_first=True)),
+            iter(other.session("chat").everything()),
+        ]
+        for iterator in abandoned:
+            next(iterator)
+
+        async def leave_one() -> Any:
+            kept = plait.open_async(path, read_only=True)
+            iterator = aiter(kept.session("chat").history())
+            await anext(iterator)
+            return kept, iterator
+
+        loop = asyncio.new_event_loop()
+        kept, iterator = loop.run_until_complete(leave_one())
+        largest = 0
+        for n in range(mib):
+            chat.append(note(f"big{n}", "x" * (1 << 20)))
+            largest = max(largest, (tmp_path / "a.db-wal").stat().st_size)
+        assert largest < 80 << 20
+        assert largest < (mib << 20) // 2 + (16 << 20)
+        for left in abandoned:
+            assert sum(1 for _ in left) >= 699
+        loop.run_until_complete(iterator.aclose())
+        loop.run_until_complete(kept.close())
+        loop.close()
+
+
+# -- busy ----------------------------------------------------------------------
+
+
+def test_a_database_locked_past_the_limit_is_a_typed_error_that_may_be_retried(tmp_path: Path) -> None:
+    """B-027: reads go on meanwhile, nothing is written by half, and the retry succeeds."""
+    path = tmp_path / "a.db"
+    with plait.open(path, durability="process", busy_timeout_s=0.05) as sessions:
+        chat = sessions.session("chat")
+        chat.append(note("a"))
+        blocker = apsw.Connection(str(path))
+        blocker.execute("BEGIN IMMEDIATE")
+        for write in (
+            lambda: chat.append(note("b")),
+            lambda: chat.delete("a"),
+            lambda: sessions.create("x"),
+            lambda: chat.fork("fork"),
+        ):
+            with pytest.raises(plait.StoreBusyError, match="locked") as caught:
+                write()
+            assert caught.value.retryable
+        assert [message.id for message in chat.history()] == ["a"]
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        assert chat.append(note("b")).inserted
+        assert [info.id for info in sessions.all()] == ["chat"]
+
+
+# -- backup --------------------------------------------------------------------
+
+
+def test_a_backup_made_while_others_write_is_whole_and_self_contained(tmp_path: Path) -> None:
+    """B-113: it opens elsewhere without side files, is consistent, and holds all that was committed before it."""
+    path = tmp_path / "a.db"
+    program = """
+with plait.open(sys.argv[1], durability="process") as sessions:
+    chat = sessions.session("chat")
+    print("ready", flush=True)
+    n = 0
+    while not os.path.exists(sys.argv[1] + ".stop"):
+        chat.append_many([note(f"{sys.argv[2]}-{n}-a"), note(f"{sys.argv[2]}-{n}-b", "x" * 20_000)])
+        n += 1
+"""
+    with plait.open(path, durability="process") as sessions:
+        chat = sessions.session("chat")
+        chat.append_many([note(f"m{n}", "x" * 5000) for n in range(2000)])
+        chat.append(picture("p", noise(3_000_000)))
+        writers = [start(program, path, n) for n in range(2)]
+        for writer in writers:
+            assert writer.stdout is not None and writer.stdout.readline() == "ready\n"
+        for n in range(2):
+            marker = chat.append(note(f"marker {n}"))
+            copy = tmp_path / "elsewhere" / f"{n}.db"
+            copy.parent.mkdir(exist_ok=True)
+            sessions.backup(copy)
+            assert os.listdir(copy.parent) == [copy.name]
+            assert invariants(copy) == []
+            with plait.open(copy) as backup:
+                ids = [message.id for message in backup.session("chat").history()]
+                assert marker.id in ids and len(backup.session("chat").leaves()) == 1
+                for worker in range(2):
+                    own = [id for id in ids if id.startswith(f"{worker}-")]
+                    assert len(own) % 2 == 0
+                assert len(b"".join(backup.session("chat").read_attachment("p"))) == 3_000_000
+                assert backup.doctor() == []
+            shutil.rmtree(copy.parent)
+        Path(f"{path}.stop").touch()
+        for writer in writers:
+            finished(writer)
+
+
+def test_a_backup_replaces_no_file_and_a_failed_one_leaves_none(tmp_path: Path) -> None:
+    """B-113"""
+    with plait.open(tmp_path / "a.db") as sessions:
+        sessions.session("chat").append(note("a"))
+        (tmp_path / "taken").write_text("precious")
+        with pytest.raises(plait.UsageError, match="exists already"):
+            sessions.backup(tmp_path / "taken")
+        with pytest.raises(plait.UsageError, match="exists already"):
+            sessions.backup(tmp_path / "a.db")
+        with pytest.raises(plait.PlaitError):
+            sessions.backup(tmp_path / "absent" / "b.db")
+        assert (tmp_path / "taken").read_text() == "precious"
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {"a.db", "a.db-wal", "a.db-shm", "taken"}
+
+
+def test_a_backup_killed_in_the_middle_is_not_mistaken_for_one(tmp_path: Path) -> None:
+    """B-113"""
+    path = tmp_path / "a.db"
+    with plait.open(path, durability="process") as sessions:
+        sessions.session("chat").append_many([note(f"m{n}", "x" * 500_000) for n in range(40)])
+    program = """
+import apsw
+class Killing(apsw.Connection):
+    pass
+original = os.link
+os.link = lambda *args, **options: os.kill(os.getpid(), 9)
+with plait.open(sys.argv[1]) as sessions:
+    sessions.backup(sys.argv[2])
+"""
+    process = start(program, path, tmp_path / "b.db")
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "b.db").exists()
+    with plait.open(path) as sessions:
+        sessions.backup(tmp_path / "b.db")
+    assert invariants(tmp_path / "b.db") == []
+
+
+def test_a_vacuum_gives_space_back_and_a_purge_leaves_no_word(tmp_path: Path) -> None:
+    path, word = tmp_path / "a.db", b"unmistakable-secret-word"
+    with plait.open(path, durability="process") as sessions:
+        chat = sessions.session("chat")
+        chat.append_many([note(f"m{n}", "x" * 100_000) for n in range(100)])
+        chat.append(note("secret", word.decode()))
+        chat.append(note("kept"))
+        chat.delete([f"m{n}" for n in range(100)] + ["secret"])
+        before = path.stat().st_size
+        sessions.vacuum(purge=True)
+        assert path.stat().st_size < before // 4
+        for name in os.listdir(tmp_path):
+            assert word not in (tmp_path / name).read_bytes(), name
+        assert [message.id for message in chat.history()] == ["kept"]
+    assert invariants(path) == []
+
+
+def test_files_are_made_with_the_users_own_mask(tmp_path: Path) -> None:
+    mask = os.umask(0o077)
+    try:
+        with plait.open(tmp_path / "a.db") as sessions:
+            sessions.session("chat").append(note("a"))
+            modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(mask)
+    assert modes == {0o600}
+
+
+def test_nothing_is_removed_by_opening_an_old_store(tmp_path: Path) -> None:
+    """B-125, B-120: a store left alone for years is as it was."""
+    path = tmp_path / "a.db"
+    with plait.open(path) as sessions:
+        long_ago = dt.datetime(1999, 1, 1, tzinfo=dt.timezone.utc)
+        sessions.session("chat").import_message(note("a"), parent=None, created_at=long_ago)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE session SET active_at = 1; UPDATE activity SET bucket = 0")
+    connection.close()
+    for _ in range(2):
+        with plait.open(path) as sessions:
+            assert [message.id for message in sessions.session("chat").history()] == ["a"]
+            assert sessions.doctor(fix=True) == []
+            assert len(list(sessions.all())) == 1

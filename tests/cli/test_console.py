@@ -109,6 +109,7 @@ def test_a_reader_that_goes_away_is_no_error(long: Path, command: list[str]) -> 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process there")
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="started with interrupts ignored")
 def test_ctrl_c_is_silent(long: Path) -> None:
     with spawn(long, "show", "long") as process:
         assert process.stdout is not None

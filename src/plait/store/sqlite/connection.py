@@ -247,9 +247,14 @@ def _check_version(path: str, version: int, application: int) -> None:
 
 
 def _check(connection: apsw.Connection, path: str) -> str:
-    version = _version(connection)
-    application = _number(connection, "PRAGMA application_id")
-    _check_version(path, version, application)
-    if _number(connection, "SELECT count(*) FROM sqlite_schema") and application != APPLICATION_ID:
-        raise SchemaError(f"{path} is a SQLite database of another program; give another path")
+    """Refuse what is not ours; in one snapshot, since somebody else may just be making the file."""
+    connection.execute("BEGIN")
+    try:
+        application = _number(connection, "PRAGMA application_id")
+        _check_version(path, _version(connection), application)
+        if _number(connection, "SELECT count(*) FROM sqlite_schema") and application != APPLICATION_ID:
+            raise SchemaError(f"{path} is a SQLite database of another program; give another path")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
     return str(connection.execute("PRAGMA journal_mode").fetchall()[0][0])

@@ -61,10 +61,10 @@ chat = sessions.session("chat")
 chat.append_many([note(f"m{n}") for n in range(600)])
 stop = threading.Event()
 def write(n):
-    m = 0
-    while not stop.is_set():
+    for m in range(400):
         chat.append(note(f"t{n}-{m}"))
-        m += 1
+        if stop.is_set():
+            return
 def read():
     while not stop.is_set():
         assert sum(1 for _ in chat.history()) >= 600
@@ -74,7 +74,7 @@ def work(n):
     for m in range(5):
         chat.append(note(f"c{n}-{m}"))
     assert sum(1 for _ in chat.history()) >= 605
-for n in range(8):
+for n in range(6):
     waited([child(lambda n=n: work(n))])
 stop.set()
 for thread in threads: thread.join()

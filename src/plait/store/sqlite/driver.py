@@ -46,6 +46,7 @@ class SQLiteDriver:
         self._idle: list[Executor] = []
         self._busy_readers = 0
         self._quiet = threading.Condition(self._lock)
+        self._forking = False
         self._writer = Writer(_Connector(settings, self._statements), settings.busy_timeout_ms)
         self._writer_end = weakref.finalize(self, self._writer.end)
         _drivers.add(self)
@@ -162,6 +163,8 @@ class SQLiteDriver:
 
     def _check_out(self) -> Executor:
         with self._lock:
+            while self._forking:  # or readers that take turns would keep the fork waiting for ever
+                self._quiet.wait()
             if self._closed:
                 raise ClosedError
             self._busy_readers += 1
@@ -241,6 +244,7 @@ class SQLiteDriver:
 
     def before_fork(self) -> None:
         self._lock.acquire()
+        self._forking = True
         # Bounded: an interrupt in the middle of a read may have left the count too high.
         self._quiet.wait_for(lambda: not self._busy_readers, timeout=FORK_WAIT_S)
         self._writer.gate.acquire()
@@ -250,9 +254,13 @@ class SQLiteDriver:
 
     def after_fork_in_parent(self) -> None:
         self._writer.gate.release()
+        self._forking = False
+        self._quiet.notify_all()
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
+        self._forking = False
+        self._busy_readers = 0
         memory = self._writer.writing
         self._lock = threading.RLock()
         self._quiet = threading.Condition(self._lock)

@@ -17,11 +17,13 @@ class Telemetry:
     def __init__(self) -> None:
         self._tracer: Any = None
         self._counter: Any = None
+        self._failed: Any = None
         try:
             trace, metrics = import_module("opentelemetry.trace"), import_module("opentelemetry.metrics")
         except ImportError:
             return
         self._tracer = trace.get_tracer("plait")
+        self._failed = trace.Status(trace.StatusCode.ERROR)
         self._counter = metrics.get_meter("plait").create_counter(
             "plait.operations", unit="1", description="Operations of plait sessions, by name and outcome"
         )
@@ -41,12 +43,17 @@ class Telemetry:
 
     @contextmanager
     def _traced(self, name: str, session_id: str, count: int) -> Generator[None]:
+        # Not the current span: nothing of ours starts spans below it, and a task that is dropped with its
+        # loop ends in another context, of which OpenTelemetry would complain.
+        span = self._tracer.start_span(f"plait.{name}", attributes={"plait.session_id": session_id})
         outcome = "ok"
-        with self._tracer.start_as_current_span(f"plait.{name}", attributes={"plait.session_id": session_id}):
-            try:
-                yield
-            except BaseException:
-                outcome = "error"
-                raise
-            finally:
-                self._counter.add(count, {"operation": name, "outcome": outcome})
+        try:
+            yield
+        except BaseException as error:
+            outcome = "error"
+            span.record_exception(error)
+            span.set_status(self._failed)
+            raise
+        finally:
+            span.end()
+            self._counter.add(count, {"operation": name, "outcome": outcome})

@@ -112,7 +112,7 @@ def test_a_batch_costs_two_inserts_a_message() -> None:
 
 def test_a_branch_costs_one_strand() -> None:
     rows: dict[str, list[Any]] = {"find_message": [(key_of(7, 4),)], "last_in_range": [(key_of(7, 10), "m10")]}
-    rows |= {"next_number": [(8,)], "strand_chain": [(7, 0, 0)], "range_totals": [(6, 600, 60)]}
+    rows |= {"next_number": [(8,)], "find_strand": [(7, 0, 0)], "range_totals": [(6, 600, 60)]}
     session = head()
     (written,), steps = appending(session, message(), parent="m4", **rows)
     puts = [step for step in steps if isinstance(step, Put)]
@@ -176,7 +176,7 @@ def test_a_plan_can_be_begun_again_from_its_first_step() -> None:
     first = change.checkout(ref, "m4", MARK)
     assert isinstance(first.send(None), Take)
     first.close()
-    found = {"find_message": [(key_of(7, 4),)], "strand_chain": [(7, 0, 0)], "range_totals": [(6, 600, 60)]}
+    found = {"find_message": [(key_of(7, 4),)], "find_strand": [(7, 0, 0)], "range_totals": [(6, 600, 60)]}
     moved, steps = run(change.checkout(ref, "m4", MARK), answering(head(), **found))
     assert moved and kinds(steps)[:2] == ["Take", "Bind"]
 

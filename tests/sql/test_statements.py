@@ -63,7 +63,7 @@ def test_every_statement_has_a_line_that_says_what_for(name: str) -> None:
     assert not re.match(r"\s*--", STATEMENTS[name].text), "the purpose is one line"
 
 
-@pytest.mark.parametrize("name", ["save_session", "add_message", "add_message_id", "add_strand", "add_activity"])
+@pytest.mark.parametrize("name", ["save_sessions", "add_message", "add_message_id", "add_strand", "add_activity"])
 def test_a_statement_that_takes_many_rows_takes_as_many_values(database: apsw.Connection, name: str) -> None:
     statement = STATEMENTS[name]
     for size, text in statement.many.items():

@@ -27,7 +27,7 @@ from plait.model import (
     Window,
 )
 from plait.pauses import pause_async
-from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Written
+from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix, Written
 
 if TYPE_CHECKING:
     from plait._async.sessions import AsyncSessions
@@ -392,19 +392,20 @@ class AsyncSession:
             path = await self._store.path(self._ref, leaf)
             if path is None:
                 return Window([], False, 0, 0, 0)
-            window = await self._recent(path, count, budget_bytes)
+            suffix = await self._store.suffix(self._ref, path, count=count, budget_bytes=budget_bytes)
+            if suffix.loaded is not None:
+                return _window(suffix, suffix.loaded)
+            window = _window(suffix, await self._load_suffix(path, suffix.start_seq))
             if not await self._store.changed_since(self._ref, path):
                 return window
         raise StaleValueError(f"session {self.id!r} kept changing while it was read; read it again")
 
-    async def _recent(self, path: Path, count: int | None, budget_bytes: int | None) -> Window:
-        suffix = await self._store.suffix(self._ref, path, count=count, budget_bytes=budget_bytes)
+    async def _load_suffix(self, path: Path, start_seq: int) -> list[Message | Damaged]:
         messages: list[Message | Damaged] = []
-        if suffix.start_seq:
-            for run in view.plan(path, after_seq=suffix.start_seq - 1):
-                async for window in self._run(path, run, newest_first=False):
-                    messages += window
-        return Window(messages, len(messages) < suffix.messages, suffix.messages, suffix.bytes, suffix.tokens)
+        for run in view.plan(path, after_seq=start_seq - 1):
+            async for window in self._run(path, run, newest_first=False):
+                messages += window
+        return messages
 
     async def everything(
         self, *, after_seq: int | None = None, limit: int | None = None
@@ -509,6 +510,10 @@ def _check_words(source: str, on_conflict: str = "ignore") -> None:
         raise UsageError(f"source must be 'server' or 'client', not {source!r}")
     if on_conflict not in ("ignore", "raise"):
         raise UsageError(f"on_conflict must be 'ignore' or 'raise', not {on_conflict!r}")
+
+
+def _window(suffix: Suffix, messages: list[Message | Damaged]) -> Window:
+    return Window(messages, len(messages) < suffix.messages, suffix.messages, suffix.bytes, suffix.tokens)
 
 
 def _appended(written: Written) -> Appended:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from plait.model import Message, SessionInfo
+from plait.model import Damaged, Message, SessionInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +151,16 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """The end of a path within bounds: the seq it begins at (0: nothing), and the whole path's totals."""
+    """The end of a path within bounds: the seq it begins at (0: nothing), and the whole path's totals.
+
+    A store may give the suffix itself, `loaded`, where that is little: then no further call is needed.
+    """
 
     start_seq: int
     messages: int
     bytes: int
     tokens: int
+    loaded: list[Message | Damaged] | None = field(default=None, compare=False)
 
 
 Kind = Literal["append", "import"]

@@ -108,6 +108,7 @@ def clear(ref: SessionRef, mark: Mark) -> Plan[int | None]:
         return None
     old = head.incarnation
     head.incarnation = yield from common.next_number("incarnation")
+    yield Do("new_life", (head.incarnation, head.session))
     head.leaf = head.messages = head.bytes = head.tokens = 0
     head.set_path((0, 0, 0))
     head.moved()

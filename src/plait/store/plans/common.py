@@ -16,8 +16,8 @@ from plait.store.protocol import Path, Range, SessionRef
 BUCKET_US = 60 * 1_000_000
 """Coarse time of the activity table: a session moves in it at most once a minute."""
 
-CHAIN_FIRST_STEP, CHAIN_STEP = 8, 256
-"""Strands of a path fetched at first, and then at a time."""
+CHAIN_STEP = 256
+"""Strands of a path fetched at a time, after the first: nearly every path is one strand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,15 @@ def find(head: Head, id: str) -> Plan[int]:
 def chain(strand: int, seq: int, *, down_to: int = 1) -> Plan[list[Range]]:
     """The ranges of the path that ends at a place, leaf first, down to the one that holds a seq."""
     ranges: list[tuple[int, int]] = []
-    step = CHAIN_FIRST_STEP
+    ask = Ask("find_strand", (strand,))
     while strand and seq >= down_to:
-        rows = yield Ask("strand_chain", (strand, step))
+        rows = yield ask
         for found, parent, fork in rows:
             ranges.append((found, seq))
             strand, seq = parent, min(seq, fork)
         if not rows or len(ranges) > len(set(ranges)):
             break  # the file is damaged: a strand is missing, or one of those it forks off forks off it
-        step = CHAIN_STEP
+        ask = Ask("strand_chain", (strand, CHAIN_STEP))
     # The rows of a strand all come after its fork, where the next range ends.
     ends = [hi for _, hi in ranges[1:]] + [seq]
     return [Range(found, end + 1, hi) for (found, hi), end in zip(ranges, ends, strict=False)]

@@ -15,6 +15,9 @@ from plait.store.protocol import Path, Range, SessionRef, Stat, Suffix
 
 Found = list[Message | Damaged]
 
+SUFFIX_ROWS = 50
+"""The longest suffix that is read together with the place it begins at."""
+
 
 def path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
     """The path to a leaf, fixed in one committed state."""
@@ -33,6 +36,12 @@ def load(
 ) -> Plan[Found]:
     """The next rows of a path between two seqs, in the order asked for."""
     yield from _same_life(ref, path)
+    return (yield from _window(path, after_seq, before_seq, newest_first, limit, budget_bytes))
+
+
+def _window(
+    path: Path, after_seq: int | None, before_seq: int | None, newest_first: bool, limit: int, budget_bytes: int
+) -> Plan[Found]:
     ranges = list(_between(path.ranges, after_seq, before_seq))
     rows = yield from _rows(ranges, newest_first, limit, budget_bytes)
     if not rows:
@@ -194,35 +203,32 @@ def stats(ref: SessionRef, path: Path, *, after_seq: int, limit: int) -> Plan[li
 def suffix(ref: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Plan[Suffix]:
     """Where the longest suffix within both bounds begins, and what the whole path holds."""
     head = yield from _same_life(ref, path)
-    start = yield from _suffix_start(path, count, budget_bytes)
+    start, rows, size = yield from _suffix_start(path, count, budget_bytes)
+    loaded: Found | None = None
+    if rows <= SUFFIX_ROWS and size <= messages.LARGE_BYTES:
+        loaded = (yield from _window(path, start - 1, None, False, rows, size + 1)) if rows else []
     end = key_of(path.ranges[-1].strand, path.ranges[-1].hi) if path.ranges else 0
     if head.leaf == end and head.path_messages is not None:
-        return Suffix(start, head.path_messages, head.path_bytes or 0, head.path_tokens or 0)
-    return Suffix(start, *(yield from common.range_totals(path.ranges)))
+        return Suffix(start, head.path_messages, head.path_bytes or 0, head.path_tokens or 0, loaded)
+    return Suffix(start, *(yield from common.range_totals(path.ranges)), loaded)
 
 
-def _suffix_start(path: Path, count: int | None, budget_bytes: int | None) -> Plan[int]:
-    start, left, room = 0, count, budget_bytes
+def _suffix_start(path: Path, count: int | None, budget_bytes: int | None) -> Plan[tuple[int, int, int]]:
+    """The seq that the suffix begins at, its rows and its bytes."""
+    start = taken = total = 0
+    heavy = count is None and budget_bytes is None
     for item in reversed(path.ranges):
-        if left is not None and left <= 0:
-            return start
-        keys = (key_of(item.strand, item.lo), key_of(item.strand, item.hi))
-        args = (*keys, MAX_SEQ if left is None else left)
-        rows = yield Ask("sizes_down", args, budget_bytes=_more(room), size_at=1, heavy=left is None and room is None)
-        for key, size in rows:
-            if room is not None and start and size > room:
-                return start
-            start, left, room = seq_of(key), _less(left, 1), _less(room, size)
-    return start
-
-
-def _more(room: int | None) -> int | None:
-    """The budget to read up to the first row that no longer fits."""
-    return None if room is None else max(room, 0) + 1
-
-
-def _less(left: int | None, by: int) -> int | None:
-    return None if left is None else left - by
+        left = MAX_SEQ if count is None else count - taken
+        if left <= 0:
+            break
+        # Up to the first row that no longer fits.
+        room = None if budget_bytes is None else max(budget_bytes - total, 0) + 1
+        args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), left)
+        for key, size in (yield Ask("sizes_down", args, budget_bytes=room, size_at=1, heavy=heavy)):
+            if budget_bytes is not None and taken and total + size > budget_bytes:
+                return start, taken, total
+            start, taken, total = seq_of(key), taken + 1, total + size
+    return start, taken, total
 
 
 def totals(ref: SessionRef) -> Plan[Totals]:

@@ -208,10 +208,12 @@ class Writing(Executor):
         """Send what was held back: rows, and the row of each session that has changed, once."""
         self._flush_rows()
         changed = [head for head in self._taken.values() if head.changed]
-        if changed:
-            self._put("save_session", [_saved(head) for head in changed])
-            for head in changed:
-                head.changed = False
+        if len(changed) == 1:
+            self._run(self._texts["save_session"], _saved(changed[0]))
+        elif changed:
+            self._put("save_sessions", [_saved(head) for head in changed])
+        for head in changed:
+            head.changed = False
 
     def _put(self, name: str, rows: list[Row]) -> None:
         texts = self._statements[name].many
@@ -229,8 +231,6 @@ class Writing(Executor):
 def _saved(head: Head) -> Row:
     """A head as `save_session` takes it."""
     return (
-        head.session,
-        head.incarnation,
         head.live,
         head.next_seq,
         head.leaf,
@@ -243,4 +243,5 @@ def _saved(head: Head) -> Row:
         head.path_bytes,
         head.path_tokens,
         head.active_at_us,
+        head.session,
     )

@@ -18,17 +18,28 @@ VALUES (:incarnation, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, :created_at, :active_at, 
        created_at = excluded.created_at, active_at = excluded.active_at;
 
 -- save_session
--- What a transaction made of a session's row.
-WITH new (session, incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
-          path_messages, path_bytes, path_tokens, active_at) AS (
-VALUES (:session, :incarnation, :live, :next_seq, :leaf, :version, :epoch, :messages, :bytes, :tokens,
-        :path_messages, :path_bytes, :path_tokens, :active_at))
+-- What a transaction made of a session's row. The columns of its indexes stay, so that no index is written.
 UPDATE session
-   SET incarnation = new.incarnation, live = new.live, next_seq = new.next_seq, leaf = new.leaf,
-       version = new.version, epoch = new.epoch, messages = new.messages, bytes = new.bytes,
-       tokens = new.tokens, path_messages = new.path_messages, path_bytes = new.path_bytes,
-       path_tokens = new.path_tokens, active_at = new.active_at
+   SET live = :live, next_seq = :next_seq, leaf = :leaf, version = :version, epoch = :epoch,
+       messages = :messages, bytes = :bytes, tokens = :tokens, path_messages = :path_messages,
+       path_bytes = :path_bytes, path_tokens = :path_tokens, active_at = :active_at
+ WHERE session = :session;
+
+-- save_sessions
+-- The same for many rows in one statement; for a single one it takes six times as long.
+WITH new (live, next_seq, leaf, version, epoch, messages, bytes, tokens,
+          path_messages, path_bytes, path_tokens, active_at, session) AS (
+VALUES (:live, :next_seq, :leaf, :version, :epoch, :messages, :bytes, :tokens,
+        :path_messages, :path_bytes, :path_tokens, :active_at, :session))
+UPDATE session
+   SET live = new.live, next_seq = new.next_seq, leaf = new.leaf, version = new.version, epoch = new.epoch,
+       messages = new.messages, bytes = new.bytes, tokens = new.tokens, path_messages = new.path_messages,
+       path_bytes = new.path_bytes, path_tokens = new.path_tokens, active_at = new.active_at
   FROM new WHERE session.session = new.session;
+
+-- new_life
+-- A session goes on in another incarnation.
+UPDATE session SET incarnation = :incarnation WHERE session = :session;
 
 -- rename_session
 -- Give a hidden session the number and the name it is published under.
@@ -90,6 +101,10 @@ SELECT s.session, s.incarnation, s.live, s.next_seq, s.leaf, s.version, s.epoch,
 -- add_strand
 -- A strand and where it forks off.
 INSERT INTO strand (strand, incarnation, parent, fork) VALUES (:strand, :incarnation, :parent, :fork);
+
+-- find_strand
+-- Where a strand forks off.
+SELECT strand, parent, fork FROM strand WHERE strand = :strand;
 
 -- strand_chain
 -- A strand and those it forks off from, upwards.

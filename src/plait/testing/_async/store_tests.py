@@ -812,10 +812,13 @@ class AsyncStoreTests:
     async def suffix(
         self, store: AsyncStore, path: Path, *, count: int | None = None, budget_bytes: int | None = None
     ) -> int:
-        """Where a suffix begins; the totals it comes with must be those of the whole path."""
+        """Where a suffix begins; the totals it comes with must be those of the whole path, its messages `load`'s."""
         suffix = await store.suffix(self.ref(), path, count=count, budget_bytes=budget_bytes)
         stats = await store.stats(self.ref(), path)
         assert (suffix.messages, suffix.bytes, suffix.tokens) == _sums(stats)
+        if suffix.loaded:
+            after = suffix.start_seq - 1
+            assert suffix.loaded == await store.load(self.ref(), path, after_seq=after, limit=1000)
         return suffix.start_seq
 
     async def test_a_suffix_by_count(self, store: AsyncStore) -> None:

@@ -49,11 +49,7 @@ class Settings:
 
     @property
     def busy_timeout_ms(self) -> int:
-        return (
-            min(int(self.busy_timeout_s * 1000), MAX_TIMEOUT_MS)
-            if self.busy_timeout_s < MAX_TIMEOUT_MS
-            else MAX_TIMEOUT_MS
-        )
+        return int(min(self.busy_timeout_s * 1000, MAX_TIMEOUT_MS))
 
     @property
     def in_memory(self) -> bool:

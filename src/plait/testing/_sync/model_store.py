@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import copy
-import datetime as dt
 import hashlib
 import time
 from collections.abc import Iterator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
-from plait import formats, jsontext
+from plait import formats, jsontext, times
 from plait.errors import (
     ClosedError,
     ConflictError,
@@ -42,7 +41,6 @@ from plait.store.protocol import (
     Written,
 )
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PIECE = 1 << 20
 
 
@@ -556,8 +554,8 @@ class ModelStore:
             parent_id=life.parent_id,
             pinned=life.pinned,
             metadata=copy.deepcopy(life.metadata),
-            created_at=_time(life.created_at_us),
-            active_at=_time(life.active_at_us),
+            created_at=times.from_us(life.created_at_us),
+            active_at=times.from_us(life.active_at_us),
             version=self._counters[key].version,
             totals=_totals(life),
         )
@@ -590,10 +588,6 @@ class ModelStore:
 
 def _key(session: SessionRef) -> _Key:
     return session.scope, session.id
-
-
-def _time(at_us: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=at_us)
 
 
 def _moved(expect: Expect | None, life: _Life | None, counters: _Counters, messages: Sequence[NewMessage]) -> bool:

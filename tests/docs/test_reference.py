@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 import plait
@@ -58,7 +58,7 @@ def test_every_signature_is_written_as_it_is(item: Any) -> None:
 
 @pytest.mark.parametrize("cls", VALUES, ids=lambda cls: cls.__name__)
 def test_every_attribute_is_named_in_the_reference(cls: type) -> None:
-    names = {item.name for item in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set[str]()
+    names = set(cls.__struct_fields__) if issubclass(cls, msgspec.Struct) else set[str]()
     names |= {name for name, item in vars(cls).items() if isinstance(item, property) and not name.startswith("_")}
     if cls is plait.Message:
         names |= {name for name in cls.__slots__ if not name.startswith("_")}

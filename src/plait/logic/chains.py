@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from plait import times
 from plait.logic.prepare import Given, Rules, prepare
@@ -56,8 +57,7 @@ class Transcript(Protocol):
     def entries(self) -> Iterator[Entry]: ...
 
 
-@dataclass(slots=True)
-class Chain:
+class Chain(Struct):
     """Messages each of which answers the one before; the first answers `parent`."""
 
     parent: str | None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plait.errors import UsageError
 from plait.store.protocol import Scope
 
 
-@dataclass(frozen=True, slots=True)
-class ListCursor:
+class ListCursor(Struct, frozen=True):
     """The last session of a page: its exact last activity and its number."""
 
     at_us: int

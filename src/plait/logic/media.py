@@ -14,8 +14,9 @@ import binascii
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plait.logic.shape import Value
 from plait.model import Attachment
@@ -27,8 +28,7 @@ MAX_DEPTH = 8
 _DATA_URL = re.compile(r"data:([^,]*);base64,", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True):
     """Bytes found in a message, or the claim on bytes put ahead of it."""
 
     data: bytes | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeGuard
+
+from msgspec import Struct
 
 from plait import formats, jsontext
 from plait.errors import InvalidMessageError, InvalidMessageTypeError, UsageError
@@ -21,8 +22,7 @@ _WORDS_PART_KEYS: Final = {"type", "text"}
 _NO_MEDIA: Final[tuple[Media, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What a store's owner set for all its messages."""
 
     reserved_metadata_keys: frozenset[str] = frozenset()

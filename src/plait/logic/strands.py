@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plait.errors import LimitError
 
@@ -36,8 +37,7 @@ def seq_of(key: int) -> int:
     return key & SEQ_MASK
 
 
-@dataclass(frozen=True, slots=True)
-class Strand:
+class Strand(Struct, frozen=True):
     """A strand: where it forks off (`parent` 0: at the root), and its surviving ends (0: no row left)."""
 
     strand: int

@@ -5,13 +5,12 @@ Every read goes through it, forward and newest first, so that all of them show t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plait.store.protocol import Path
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Rows of the path with `lo <= seq <= hi`, shown as they are."""
 
     lo: int

@@ -7,8 +7,9 @@ queries of the driver's `queries.sql`; no plan builds SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from plait.store.protocol import SessionRef
 
@@ -86,8 +87,7 @@ Plan: TypeAlias = Generator[Step, Any, T]
 PlanFactory: TypeAlias = Callable[[], Plan[T]]
 
 
-@dataclass(slots=True)
-class Head:
+class Head(Struct):
     """The session row, as one write transaction sees and changes it.
 
     `leaf` is the key of the active leaf's place, 0 for none; the message there may have been

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
 
 from plait.model import Damaged, Message, SessionInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Whose sessions these are: a tenant and an owner, compared exactly, both `""` by default."""
 
     tenant: str = ""
     owner: str = ""
 
 
-@dataclass(slots=True)
-class SessionRef:
+class SessionRef(Struct):
     """A handle's hold on a session: where it is looked for, and the life of it the handle is bound to.
 
     The store sets `incarnation` after the first committed call that met the session, and refuses
@@ -31,8 +30,7 @@ class SessionRef:
     over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Media:
+class Media(Struct, frozen=True):
     """A payload taken out of a message's text: canonical base64 of it belongs at character `at`.
 
     `data` holds the bytes, or is `None` when they were put ahead under the claim `upload`.
@@ -45,8 +43,7 @@ class Media:
     upload: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(Struct, frozen=True):
     """A message that passed the door: exact JSON text (media taken out) and what was derived from it.
 
     `bytes` is the UTF-8 size with all media put back. `made_id` says that nobody else can have
@@ -64,8 +61,7 @@ class NewMessage:
     made_id: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+class Expect(Struct, frozen=True):
     """A precondition of an append: the leaf (id, or `None` for an empty session) or the version.
 
     `check_leaf` tells "expect no leaf" from "no expectation". With `branch` a moved leaf is not
@@ -78,8 +74,7 @@ class Expect:
     branch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """The stored form of one message of a write.
 
     `inserted` is false if its id was there already; `differs` then says whether with other content.
@@ -91,24 +86,21 @@ class Written:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Struct, frozen=True):
     """A session after a change of its catalogue entry; `changed` is false if it was so already."""
 
     info: SessionInfo
     changed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Updated:
+class Updated(Struct, frozen=True):
     """The stored form after an update; `changed` is false when it was that already."""
 
     message: Message
     changed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """A run of a path in one strand: rows with `lo <= seq <= hi`, whether or not they survive."""
 
     strand: int
@@ -116,8 +108,7 @@ class Range:
     hi: int
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """A path fixed in one committed state, root first; empty `ranges` for an absent leaf or session.
 
     Ranges are disjoint and rise in seq. `leaf_id` is the newest surviving message on it.
@@ -129,16 +120,14 @@ class Path:
     ranges: tuple[Range, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Graft:
+class Graft(Struct, frozen=True):
     """Where a root of staged messages goes: below a message of the session they are added to."""
 
     root: str
     parent: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(Struct, frozen=True):
     """A row without its content."""
 
     id: str
@@ -149,8 +138,7 @@ class Stat:
     created_at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Suffix:
+class Suffix(Struct, frozen=True):
     """The end of a path within bounds: the seq it begins at (0: nothing), and the whole path's totals.
 
     A store may give the suffix itself, `loaded`, where that is little: then no further call is needed.
@@ -160,7 +148,7 @@ class Suffix:
     messages: int
     bytes: int
     tokens: int
-    loaded: list[Message | Damaged] | None = field(default=None, compare=False)
+    loaded: list[Message | Damaged] | None = None
 
 
 Kind = Literal["append", "import"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plait import formats
 from plait.errors import ConflictError, CorruptError, LeafMovedError, NotFoundError
@@ -20,8 +21,7 @@ NEAR_SEQS = 1000
 """How far behind the leaf a branch may begin for its path to be counted at once, and not when asked."""
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """Where the next message goes: after which row (key 0: nothing), and in its strand if that is a tip."""
 
     key: int
@@ -29,8 +29,7 @@ class Place:
     tip: bool
 
 
-@dataclass(slots=True)
-class Appending:
+class Appending(Struct):
     """What stays the same while the messages of one append go in."""
 
     ref: SessionRef

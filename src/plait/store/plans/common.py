@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plait import jsontext
 from plait.errors import LimitError, SessionDeletedError
@@ -20,8 +21,7 @@ CHAIN_STEP = 256
 """Strands of a path fetched at a time, after the first: nearly every path is one strand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """When an operation was called and under which id, both fixed before its first query."""
 
     at_us: int

@@ -7,11 +7,12 @@ import os
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import apsw
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plait.errors import CorruptError, SchemaError, StoreBusyError, StoreUnavailableError
 from plait.store.sqlite.statements import migrations
@@ -30,8 +31,7 @@ MAX_TIMEOUT_MS = (1 << 31) - 1
 log = logging.getLogger("plait")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How a database file is to be opened.
 
     `journal_mode` is what is asked for: a file system that cannot do WAL gives another, which the

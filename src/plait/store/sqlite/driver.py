@@ -8,10 +8,10 @@ import threading
 import weakref
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import apsw
+from msgspec.structs import replace
 
 from plait.errors import ClosedError, StoreUnavailableError
 from plait.model import Finding

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from plait._sync.sessions import Sessions
 
 MessageLike = Mapping[str, Any] | Message
-WINDOW_ROWS = 50
+FIRST_ROWS = 50
+WINDOW_ROWS = 256
 WINDOW_BYTES = 512 << 10
-"""How much is read at a time: one snapshot, and one hold of the event loop."""
+"""How much is read at a time: one snapshot, and one hold of the event loop. Few rows at first: many readers stop there."""
 
 STATS_ROWS = 1000
 EVERYTHING_ROWS = 1000
@@ -294,8 +295,8 @@ class Session:
         An absent leaf gives nothing.
         """
         for window in self._windows(leaf, newest_first=newest_first, consistent=consistent):
-            for message in window:
-                yield message
+            while window:  # what was yielded is let go of: nothing is held when the next window is read
+                yield window.pop()
 
     def transcript(
         self,
@@ -313,8 +314,8 @@ class Session:
             return
         bounds = {"after_seq": after_seq, "before_seq": before_seq, "limit": limit}
         for window in self._windows(leaf, newest_first=newest_first, consistent=consistent, **bounds):
-            for message in window:
-                yield message
+            while window:
+                yield window.pop()
                 left = None if left is None else left - 1
                 if left == 0:
                     return
@@ -345,6 +346,7 @@ class Session:
         before_seq: int | None = None,
         limit: int | None = None,
     ) -> Iterator[list[Message | Damaged]]:
+        """The path in lists whose last message is the next one, to be popped."""
         path = self._store.path(self._ref, leaf)
         if path is None:
             return
@@ -353,6 +355,7 @@ class Session:
             for window in self._run(path, run, newest_first, limit):
                 if consistent:
                     self._check_unchanged(path)
+                window.reverse()
                 yield window
 
     def _run(
@@ -360,7 +363,8 @@ class Session:
     ) -> Iterator[list[Message | Damaged]]:
         """The windows of a run; none need hold more than `limit` messages."""
         after, before = run.lo - 1, run.hi + 1
-        rows = WINDOW_ROWS if limit is None else min(limit, WINDOW_ROWS)
+        most = WINDOW_ROWS if limit is None else min(limit, WINDOW_ROWS)
+        rows = min(most, FIRST_ROWS)
         while after + 1 < before:
             window = self._store.load(
                 self._ref,
@@ -373,9 +377,10 @@ class Session:
             )
             if not window:
                 return
+            after, before = (after, window[-1].seq) if newest_first else (window[-1].seq, before)
+            rows = most
             yield window
             pause()
-            after, before = (after, window[-1].seq) if newest_first else (window[-1].seq, before)
 
     def _check_unchanged(self, path: Path) -> None:
         if self._store.changed_since(self._ref, path):

@@ -12,7 +12,7 @@ from plait import Session, Sessions, Message, SessionDeletedError, StaleValueErr
 from tests.behaviour._sync.helpers import chain, ids_of, readable
 from tests.behaviour.values import note, picture
 
-BOUNDARIES = [0, 1, 49, 50, 51, 100, 101, 120, 305, 306, 307, 563]
+BOUNDARIES = [0, 1, 49, 50, 51, 120, 305, 306, 307, 562, 563]
 FAR = 700
 """More messages than an iterator has read ahead when it has yielded a hundred."""
 
@@ -42,7 +42,7 @@ def test_history_of_a_leaf_follows_its_branch_across_windows(chat: Session) -> N
 
 def test_breaking_out_leaves_the_rest_unread(chat: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     chain(chat, 500)
-    loads = counted(chat, monkeypatch)
+    loads = noted(chat, monkeypatch)
     for message in chat.history(newest_first=True):
         assert message.id == "m499"
         break
@@ -53,14 +53,34 @@ def test_breaking_out_leaves_the_rest_unread(chat: Session, monkeypatch: pytest.
     assert len(loads) == 2
 
 
-def counted(chat: Session, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count the windows that are loaded from now on."""
-    loads: list[int] = []
+def test_a_window_holds_50_rows_at_first_then_256_and_ends_at_512_kib(
+    chat: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain(chat, 600)
+    loads = noted(chat, monkeypatch)
+    assert len(ids_of(chat.history())) == 600
+    assert [len(window) for window in loads] == [50, 256, 256, 38]
+    del loads[:]
+    assert len(ids_of(chat.history(newest_first=True))) == 600
+    assert [len(window) for window in loads] == [50, 256, 256, 38]
+    del loads[:]
+    chat.append_many([note(f"big{n}", "x" * 200_000) for n in range(7)])
+    assert len(ids_of(chat.history(newest_first=True))) == 607
+    assert [len(window) for window in loads[:2]] == [3, 3]
+    del loads[:]
+    assert len(ids_of(chat.transcript(limit=20))) == 20
+    assert [len(window) for window in loads] == [20]
+
+
+def noted(chat: Session, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The ids of each window that is loaded from now on."""
+    loads: list[list[str]] = []
     original = chat._store.load
 
     def load(*args: Any, **options: Any) -> Any:
-        loads.append(1)
-        return original(*args, **options)
+        window = original(*args, **options)
+        loads.append([message.id for message in window])
+        return window
 
     monkeypatch.setattr(chat._store, "load", load)
     return loads

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from benchmarks.cases.lengths import SIZE
+from benchmarks.cases.sizes import FIRST_OPEN
 from benchmarks.dose import Dose
 from benchmarks.ledger import Ledger, Spread
 from benchmarks.peers import SQLALCHEMY_BASED, ADKDatabase, OpenAISQLite
@@ -147,6 +148,8 @@ def _weights(ledger: Ledger, dose: Dose) -> Iterator[Row]:
     yield Row("import plait, CPU time", "", 0, "ms", _scaled(ledger, "import beyond, cpu", "import plait", 1e3))
     over = ledger.ratios("import beyond, cpu", "import plait", "import apsw, msgspec")
     yield Row("import plait, CPU time, over its two dependencies", "", 0, "×", over)
+    over = ledger.ratios("import beyond, cpu", FIRST_OPEN, "import apsw, msgspec")
+    yield Row("import plait and make a store (which loads one face), CPU time, over the same", "", 0, "×", over)
 
 
 def _grown(ledger: Ledger, big: str, small: str) -> list[float]:

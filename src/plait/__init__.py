@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from plait._async.session import AsyncSession
-from plait._async.sessions import AsyncSessions
-from plait._sync.session import Session
-from plait._sync.sessions import Sessions
+import importlib
+import typing
+
 from plait.errors import (
     BlockTooLargeError,
     ClosedError,
@@ -50,8 +49,38 @@ from plait.model import (
     user,
 )
 from plait.opening import open, open_async
-from plait.store._async.port import AsyncStore
-from plait.store._sync.port import Store
+
+if typing.TYPE_CHECKING:
+    from plait import formats as formats
+    from plait._async.session import AsyncSession
+    from plait._async.sessions import AsyncSessions
+    from plait._sync.session import Session
+    from plait._sync.sessions import Sessions
+    from plait.store._async.port import AsyncStore
+    from plait.store._sync.port import Store
+else:
+    # Each face, and the formats, are loaded when they are first asked for: a program that only makes
+    # messages, or uses one face, does not wait for the other. Type checkers see the imports above.
+    _LATER = {
+        "AsyncSession": "plait._async.session",
+        "AsyncSessions": "plait._async.sessions",
+        "AsyncStore": "plait.store._async.port",
+        "Session": "plait._sync.session",
+        "Sessions": "plait._sync.sessions",
+        "Store": "plait.store._sync.port",
+    }
+
+    def __getattr__(name):
+        if name == "formats":
+            return importlib.import_module("plait.formats")
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+        return value
+
+    def __dir__():
+        return [*globals(), *(name for name in _LATER if name not in globals())]
+
 
 __all__ = [
     "LEAF",

@@ -6,7 +6,6 @@ escapes. Both write text that is valid UTF-8, whatever the strings hold.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -21,6 +20,8 @@ def encode(value: Any) -> str:
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:  # a lone surrogate: keep it, escaped
+        import json
+
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
         if json.loads(text) != value:  # two halves side by side read back as the character they make
             raise ValueError("the text has two halves of a surrogate pair side by side") from None
@@ -32,6 +33,8 @@ def decode(text: str | bytes) -> Any:
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):  # perhaps an escaped lone surrogate
+        import json
+
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
 
 

@@ -1,25 +1,27 @@
-"""Opening a store by its URL or path; the one place that picks a driver."""
+"""Opening a store by its URL or path; the one place that picks a driver.
+
+What only one face or one driver needs is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from plait._async.sessions import AsyncSessions
-from plait._sync.sessions import Sessions
 from plait.errors import UsageError
-from plait.store._async.store import AsyncPlanStore
-from plait.store._sync.store import PlanStore
-from plait.store.sqlite.connection import Durability, JournalMode, Settings
 
 if TYPE_CHECKING:
+    from plait._async.sessions import AsyncSessions
+    from plait._sync.sessions import Sessions
     from plait.store.driver import Driver
+    from plait.store.sqlite.connection import Durability, JournalMode
 
 Counter = Callable[[Mapping[str, Any]], float]
 DURABILITIES = ("strict", "process", "relaxed")
 JOURNAL_MODES = ("wal", "delete")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def open(
@@ -43,10 +45,11 @@ def open(
 
     Nothing is read or written until the first use. Raises `UsageError` for a URL it does not know.
     """
-    settings = _settings(path, durability, read_only, busy_timeout_s, journal_mode)
-    return Sessions(
-        PlanStore(_driver(settings)), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys
-    )
+    from plait._sync.sessions import Sessions
+    from plait.store._sync.store import PlanStore
+
+    driver = _driver(path, durability, read_only, busy_timeout_s, journal_mode)
+    return Sessions(PlanStore(driver), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys)
 
 
 def open_async(
@@ -61,37 +64,39 @@ def open_async(
     reserved_metadata_keys: Iterable[str] = (),
 ) -> AsyncSessions:
     """The same as `open`, to be used from asyncio."""
-    settings = _settings(path, durability, read_only, busy_timeout_s, journal_mode)
+    from plait._async.sessions import AsyncSessions
+    from plait.store._async.store import AsyncPlanStore
+
+    driver = _driver(path, durability, read_only, busy_timeout_s, journal_mode)
     return AsyncSessions(
-        AsyncPlanStore(_driver(settings)), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys
+        AsyncPlanStore(driver), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys
     )
 
 
-def _settings(
+def _driver(
     path: str | os.PathLike[str], durability: Durability, read_only: bool, busy_timeout_s: float, journal: JournalMode
-) -> Settings:
+) -> Driver:
     if durability not in DURABILITIES:
         raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
     if journal not in JOURNAL_MODES:
         raise UsageError(f"journal_mode must be one of {', '.join(JOURNAL_MODES)}, not {journal!r}")
     if not busy_timeout_s >= 0:
         raise UsageError(f"busy_timeout_s must not be negative, not {busy_timeout_s!r}")
-    return Settings(_file(os.fspath(path)), durability, journal, read_only, busy_timeout_s)
+    file = _file(os.fspath(path))
+
+    from plait.store.sqlite.connection import Settings
+    from plait.store.sqlite.driver import SQLiteDriver
+
+    return SQLiteDriver(Settings(file, durability, journal, read_only, busy_timeout_s))
 
 
 def _file(path: str) -> str:
     """The file a path or a `sqlite:///` URL names."""
     if not path or "\x00" in path:
         raise UsageError("give the path of a database file, or ':memory:'")
-    scheme = urlsplit(path).scheme if "://" in path else ""
-    if scheme == "sqlite":
-        path = path.removeprefix("sqlite:///")
-    elif scheme:
-        raise UsageError(f"plait does not know {scheme}:// stores; give a path, sqlite:///path or ':memory:'")
-    return path
-
-
-def _driver(settings: Settings) -> Driver:
-    from plait.store.sqlite.driver import SQLiteDriver
-
-    return SQLiteDriver(settings)
+    scheme = _SCHEME.match(path)
+    if scheme is None:
+        return path
+    if scheme[1].lower() != "sqlite":
+        raise UsageError(f"plait does not know {scheme[0]} stores; give a path, sqlite:///path or ':memory:'")
+    return path.removeprefix("sqlite:///")

@@ -1,8 +1,11 @@
-"""Giving way between slices of work: to the event loop in one face, to nobody in the other."""
+"""Giving way between slices of work: to the event loop in one face, to nobody in the other.
+
+asyncio is imported where it is used, here and in the driver: the other face does without it, and
+it takes longer to import than plait.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import IO, Protocol, TypeGuard, TypeVar
 
@@ -21,6 +24,8 @@ class _Readable(Protocol):
 
 async def pause_async() -> None:
     """Give the event loop a turn."""
+    import asyncio
+
     await asyncio.sleep(0)
 
 
@@ -30,6 +35,8 @@ def pause() -> None:
 
 async def aside_async(work: Callable[[], T]) -> T:
     """Do blocking work in a thread, so that the event loop goes on."""
+    import asyncio
+
     return await asyncio.to_thread(work)
 
 
@@ -81,4 +88,4 @@ async def pieces_async(data: Payload | AsyncIterable[bytes]) -> AsyncIterator[by
     else:
         for piece in pieces(data):
             yield piece
-            await asyncio.sleep(0)
+            await pause_async()

@@ -19,7 +19,7 @@ import pytest
 
 import plait
 from plait.store._sync.store import PlanStore
-from plait.store.sqlite.connection import Settings
+from plait.store.sqlite.connection import Settings, open_reader
 from plait.store.sqlite.driver import SQLiteDriver
 from plait.testing.faults import invariants
 from tests.behaviour.programs import finished, run, start
@@ -27,6 +27,16 @@ from tests.behaviour.values import noise, note, picture
 from tests.dose import dose
 
 NOBODY = 65534
+
+
+@pytest.mark.parametrize("name", ["a b.db", "50%23.db", "what?.db", "#1.db", "ä€.db"])
+def test_a_file_that_may_not_be_locked_is_found_under_any_name(tmp_path: Path, name: str) -> None:
+    """It is opened by a URI, in which these characters mean something."""
+    with plait.open(tmp_path / name) as sessions:
+        sessions.session("chat").append(note("m"))
+    connection = open_reader(Settings(str(tmp_path / name), immutable=True))
+    assert connection.execute("SELECT count(*) FROM message").fetchall() == [(1,)]
+    connection.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
@@ -63,7 +63,7 @@ class AsyncPlanStore:
         self._clock = clock
 
     def _mark(self, at_us: int | None = None) -> common.Mark:
-        return common.Mark(self._clock() if at_us is None else at_us, secrets.token_hex(8))
+        return common.Mark(self._clock() if at_us is None else at_us, os.urandom(8).hex())
 
     async def open(self) -> None:
         await aside_async(self.driver.open)
@@ -203,7 +203,7 @@ class AsyncPlanStore:
 
     async def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         await self._sweep_stages(self._clock())
-        hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
+        hidden = SessionRef(target.scope, STAGE_PREFIX + os.urandom(16).hex())
         await self.driver.write_async(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 
@@ -216,7 +216,7 @@ class AsyncPlanStore:
 
     async def stage_more(self, target: SessionRef, count: int) -> SessionRef:
         """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
-        hidden = SessionRef(target.scope, STAGE_PREFIX + secrets.token_hex(16))
+        hidden = SessionRef(target.scope, STAGE_PREFIX + os.urandom(16).hex())
         await self.driver.write_async(partial(merge.begin, hidden, target, count, self._mark()))
         return hidden
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import apsw
@@ -123,13 +121,20 @@ def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
 def _connect(settings: Settings, flags: int) -> apsw.Connection:
     path = os.fsencode(settings.path).decode("utf-8", "surrogateescape")  # as SQLite wants it, whatever the locale
     if settings.immutable:
-        path, flags = f"{Path(path).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+        path, flags = f"{_uri(path)}?immutable=1", flags | apsw.SQLITE_OPEN_URI
     try:
         connection = apsw.Connection(path, flags=flags, vfs=settings.vfs, statementcachesize=STATEMENT_CACHE)
     except apsw.CantOpenError as error:
         raise StoreUnavailableError(_cannot_open(settings.path)) from error
     connection.set_busy_timeout(settings.busy_timeout_ms)
     return connection
+
+
+def _uri(path: str) -> str:
+    """The path as SQLite takes it before parameters; spelled here because pathlib takes long to import."""
+    whole = os.path.abspath(path).replace(os.sep, "/").encode("utf-8", "surrogateescape")
+    spelled = "".join(chr(byte) if byte < 0x80 and byte not in b"%?#" else f"%{byte:02X}" for byte in whole)
+    return f"file://{spelled}" if spelled.startswith("/") else f"file:///{spelled}"
 
 
 def _cannot_open(path: str) -> str:
@@ -152,7 +157,7 @@ def _patiently(settings: Settings, step: Callable[[], T]) -> T:
         except (apsw.BusyError, apsw.LockedError) as error:
             if time.monotonic() > deadline:
                 raise StoreBusyError(f"{settings.path} stayed locked for {settings.busy_timeout_s:g} s") from error
-            time.sleep(random.uniform(0.001, 0.01))
+            time.sleep(0.001 + 0.009 * os.urandom(1)[0] / 256)
 
 
 def _set_journal(connection: apsw.Connection, settings: Settings) -> str:
@@ -195,7 +200,7 @@ def _number(connection: apsw.Connection, sql: str) -> int:
 def _refuse_foreign(settings: Settings) -> None:
     """Raise unless the file is absent, empty or one of ours, looking without a byte changed."""
     try:
-        if not Path(settings.path).stat().st_size:
+        if not os.stat(settings.path).st_size:
             return
     except OSError:
         return

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import weakref
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import apsw
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from plait.errors import ClosedError, StoreUnavailableError
 from plait.model import Finding
+from plait.pauses import aside_async
 from plait.store.plan import PlanFactory
 from plait.store.sqlite import connection as files
 from plait.store.sqlite import upkeep
@@ -69,7 +70,7 @@ class SQLiteDriver:
     async def _open_async(self) -> None:
         """Open in a thread: it may have to wait for other processes."""
         if not self._opened or self._closed:
-            await asyncio.to_thread(self.open)
+            await aside_async(self.open)
 
     def close(self) -> None:
         """Commit what was accepted, then let go of the file; harmless when called again."""
@@ -100,6 +101,8 @@ class SQLiteDriver:
 
     async def write_async(self, plan: PlanFactory[T], weight: int = 0) -> T:
         """Commit a plan, waiting on the running event loop."""
+        import asyncio
+
         await self._open_async()
         self._ready_to_write()
         while self._writer.full:  # noqa: ASYNC110 - an event would have to reach across threads and loops for it
@@ -130,7 +133,7 @@ class SQLiteDriver:
         try:
             return self._read(plan, on_loop=True)
         except (TooHeavy, apsw.BusyError):
-            return await asyncio.to_thread(self.read, plan)
+            return await aside_async(partial(self.read, plan))
         except (apsw.Error, MemoryError) as error:
             raise translate(error) from error
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cached_property
-from importlib import resources
 
 _NAMED = re.compile(r":([a-z_]+)")
 _VALUES = re.compile(r"VALUES\s*\(([^()]*)\)")
+
+_FOLDER = os.path.dirname(__file__)
+"""Not by `importlib.resources`, which takes longer to import than the rest of the driver."""
 
 BATCH_SIZES = (64, 16, 4, 1)
 """How many rows a multi-row insert takes: few texts, so that the statement cache keeps them."""
@@ -49,11 +52,16 @@ def parse(text: str) -> dict[str, Statement]:
 
 def load() -> dict[str, Statement]:
     """The driver's statements."""
-    return parse(resources.files("plait.store.sqlite").joinpath("queries.sql").read_text(encoding="utf-8"))
+    return parse(read("queries.sql"))
 
 
 def migrations() -> list[tuple[int, str]]:
     """The migrations in order: (version, script)."""
-    folder = resources.files("plait.store.sqlite").joinpath("migrations")
-    files = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
-    return [(int(item.name.split("_")[0]), item.read_text(encoding="utf-8")) for item in files]
+    names = sorted(name for name in os.listdir(os.path.join(_FOLDER, "migrations")) if name.endswith(".sql"))
+    return [(int(name.split("_")[0]), read("migrations", name)) for name in names]
+
+
+def read(*path: str) -> str:
+    """The text of a file beside this module."""
+    with open(os.path.join(_FOLDER, *path), encoding="utf-8") as file:
+        return file.read()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable, Iterator
-from importlib import resources
 
 import apsw
 
@@ -16,7 +14,7 @@ from plait.store.plan import Row
 from plait.store.plans import messages
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.executor import Executor
-from plait.store.sqlite.statements import Statement, load, parse
+from plait.store.sqlite.statements import Statement, load, parse, read
 
 BACKUP_PAGES = 1024
 """Pages copied at a time (8 MiB); writers go on between."""
@@ -29,7 +27,7 @@ def backup(connection: apsw.Connection, path: str) -> None:
     """Copy everything into a new file, which appears under its name only when it is whole."""
     if os.path.lexists(path):
         raise UsageError(f"{path} exists already; name a new file for the backup")
-    draft = f"{path}.{secrets.token_hex(4)}.part"
+    draft = f"{path}.{os.urandom(4).hex()}.part"
     try:
         _copy(connection, draft)
         os.link(draft, path)  # fails if somebody made the file meanwhile, where a rename would replace it
@@ -116,7 +114,7 @@ def _findings(kind: str, rows: Iterable[Row], fixed: bool) -> Iterator[Finding]:
 
 
 def _doctor(name: str) -> dict[str, Statement]:
-    return parse(resources.files("plait.store.sqlite").joinpath(name).read_text(encoding="utf-8"))
+    return parse(read(name))
 
 
 def _bodies(connection: apsw.Connection) -> Iterator[Finding]:

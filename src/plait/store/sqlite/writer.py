@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import queue
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -17,6 +16,9 @@ from plait.errors import ClosedError
 from plait.store.plan import Bind, Plan, PlanFactory
 from plait.store.sqlite.errors import translate
 from plait.store.sqlite.executor import Writing
+
+if TYPE_CHECKING:
+    import asyncio
 
 log = logging.getLogger("plait")
 
@@ -73,7 +75,7 @@ class Entry:
         assert self.future is not None
         try:
             await self.future
-        except asyncio.CancelledError:
+        except BaseException:  # it is cancelled
             self.withdrawn = True
             raise
         return self.outcome()

@@ -12,6 +12,7 @@ from plait import jsontext, times
 from plait.errors import CorruptError, UsageError
 
 Json: TypeAlias = dict[str, Any]
+UTF8: TypeAlias = bytes
 Source: TypeAlias = Literal["server", "client"]
 
 
@@ -65,7 +66,7 @@ class Format(Protocol):
         ...
 
 
-class Message:
+class Message(Struct, eq=False):
     """One message as it is stored. Its content is decoded when it is first looked at.
 
     `seq` is its place in the session's order of arrival (it counts up and may have gaps),
@@ -73,30 +74,16 @@ class Message:
     message with its media, `tokens` the estimate stamped when it was written.
     """
 
-    __slots__ = ("_at", "_content", "_format", "_text", "bytes", "id", "parent_id", "role", "seq", "tokens")
-
-    def __init__(
-        self,
-        id: str,
-        role: str,
-        seq: int,
-        parent_id: str | None,
-        created_at_us: int,
-        bytes: int,
-        tokens: int,
-        format: Format,
-        text: str,
-    ) -> None:
-        self.id = id
-        self.role = role
-        self.seq = seq
-        self.parent_id = parent_id
-        self.bytes = bytes
-        self.tokens = tokens
-        self._at = created_at_us
-        self._format = format
-        self._text = text
-        self._content: Json | None = None
+    id: str
+    role: str
+    seq: int
+    parent_id: str | None
+    _at: int
+    bytes: int
+    tokens: int
+    _format: Format
+    _text: str | UTF8
+    _content: Json | None = None
 
     @property
     def created_at(self) -> dt.datetime:
@@ -144,20 +131,30 @@ class Message:
         try:
             content: Json = jsontext.decode(self._text)
         except (ValueError, RecursionError) as error:
-            raise CorruptError(
-                f"message {self.id!r} (seq {self.seq}) is damaged, its text is not JSON: {error}; update it to repair it",
-                message_id=self.id,
-            ) from error
+            raise self._damaged(error) from error
         return content
 
+    def _damaged(self, error: Exception) -> CorruptError:
+        return CorruptError(
+            f"message {self.id!r} (seq {self.seq}) is damaged, its text is not JSON: {error}; update it to repair it",
+            message_id=self.id,
+        )
+
     def to_json(self) -> str:
-        """The message exactly as it is stored, as JSON text."""
-        return self._text
+        """The message exactly as it is stored, as JSON text; `CorruptError` if its bytes are not UTF-8 any more."""
+        if isinstance(self._text, str):
+            return self._text
+        try:
+            return self._text.decode()
+        except UnicodeDecodeError as error:
+            raise self._damaged(error) from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
             return NotImplemented
-        return (self.id, self.seq, self.parent_id, self._text) == (other.id, other.seq, other.parent_id, other._text)
+        return (self.id, self.seq, self.parent_id) == (other.id, other.seq, other.parent_id) and _utf8(self) == _utf8(
+            other
+        )
 
     def __hash__(self) -> int:
         return hash((self.id, self.seq))

@@ -67,6 +67,22 @@ def test_a_leaf_in_another_sessions_strand_is_found_and_mended(broken: plait.Ses
     assert leaf is not None and leaf.id == "d"
 
 
+@pytest.mark.parametrize(
+    "broken",
+    ["UPDATE message SET body = CAST(replace(CAST(body AS BLOB), 'd', x'ff') AS TEXT) WHERE id = 'd'"],
+    indirect=True,
+)
+def test_a_text_that_is_not_utf_8_any_more_hides_nothing_else_and_says_so(broken: plait.Sessions) -> None:
+    chat = broken.session("c")
+    root, damaged = chat.history()
+    assert isinstance(root, plait.Message) and root.text == "a"
+    assert isinstance(damaged, plait.Message) and damaged.id == "d"
+    for look in (damaged.to_json, damaged.to_dict):
+        with pytest.raises(plait.CorruptError, match=r"'d' .* is damaged"):
+            look()
+    assert [finding.kind for finding in broken.doctor()] == ["damaged message"]
+
+
 @pytest.mark.parametrize("broken", ["UPDATE counter SET value = 0"], indirect=True)
 def test_a_counter_that_fell_behind_is_found_and_mended(broken: plait.Sessions) -> None:
     assert {finding.kind for finding in broken.doctor(fix=True)} == {"counters behind"}

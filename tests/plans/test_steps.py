@@ -183,7 +183,7 @@ def test_a_plan_can_be_begun_again_from_its_first_step() -> None:
 
 def test_a_window_of_a_straight_path_is_one_range_and_one_look_for_its_parent() -> None:
     path = Path(3, 10, "m10", (Range(7, 1, 10),))
-    rows = [(key_of(7, n), f"m{n}", "user", 2, 0, 0, 0, "", "{}") for n in (5, 6, 7)]
+    rows = [(key_of(7, n), f"m{n}", "user", 2, 0, 0, 0, "", b"{}") for n in (5, 6, 7)]
     plan = read.load(
         SessionRef(Scope(), "s"),
         path,

@@ -22,6 +22,8 @@ LARGE_BYTES = 512 << 10
 CHUNK_BYTES = 1 << 20
 """Size of the pieces a payload is kept in."""
 
+PIECE_CHARACTERS = 1 << 16
+
 log = logging.getLogger("plait")
 
 # The columns of a message row, as `queries.sql` lists them.
@@ -85,19 +87,16 @@ def drop_if_unused(attachment: int) -> Plan[bool]:
 def build(rows: Sequence[Row], parent_id: str | None) -> Plan[list[Message | Damaged]]:
     """Messages from rows in path order; `parent_id` is the first one's parent."""
     out: list[Message | Damaged] = []
+    native = formats.NATIVE
     for row in rows:
-        message = _plain(row, parent_id)
-        out.append(message if message is not None else (yield from build_one(row, parent_id)))
-        parent_id = row[ID]
+        key, id, role, size, tokens, at, flags, format, body = row
+        # Nearly every row is all there is of its message: no step and no call is needed for it.
+        if flags <= IMPORTED and not format and type(body) is bytes and len(body) == size:
+            out.append(Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, native, body))
+        else:
+            out.append((yield from build_one(row, parent_id)))
+        parent_id = id
     return out
-
-
-def _plain(row: Row, parent_id: str | None) -> Message | None:
-    """The message of a row that is all there is of it, which nearly all are; no step is needed for it."""
-    key, id, role, size, tokens, at, flags, format, body = row
-    if flags & ~IMPORTED or format or not isinstance(body, str) or not _sound(body, size):
-        return None
-    return Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, formats.NATIVE, body)
 
 
 def build_one(row: Row, parent_id: str | None) -> Plan[Message | Damaged]:
@@ -105,15 +104,21 @@ def build_one(row: Row, parent_id: str | None) -> Plan[Message | Damaged]:
     key, id, role, size, tokens, at, flags, format, body = row
     if flags & ~IMPORTED or body is None:
         body = yield from _whole(key, flags, body)
-    if not isinstance(body, str) or not _sound(body, size):
+    if not isinstance(body, str | bytes) or not _sound(body, size):
         return _damaged(row, parent_id, "its text is damaged or incomplete")
     reader = formats.stored(format) if format else formats.NATIVE
     return Message(id, role, key & SEQ_MASK, parent_id, at, size, tokens, reader, body)
 
 
-def _sound(body: str, size: int) -> bool:
+def _sound(body: str | bytes, size: int) -> bool:
     """A body of another size than was written is damaged; a damaged one of the same size shows when decoded."""
-    return len(body) == size or len(body.encode("utf-8", "replace")) == size
+    return len(body) == size or (isinstance(body, str) and _utf8_size(body) == size)
+
+
+def _utf8_size(text: str) -> int:
+    """The UTF-8 size of a text, found out a piece at a time: a long one is not held twice."""
+    starts = range(0, len(text), PIECE_CHARACTERS)
+    return sum(len(text[start : start + PIECE_CHARACTERS].encode("utf-8", "replace")) for start in starts)
 
 
 def _damaged(row: Row, parent_id: str | None, reason: str) -> Damaged:
@@ -126,6 +131,8 @@ def _whole(key: int, flags: int, body: object) -> Plan[str | None]:
     if body is None:
         rows = yield Ask("message_body", (key,), heavy=True)
         body = rows[0][0] if rows else None
+    elif isinstance(body, bytes):
+        body = body.decode("utf-8", "replace")  # what is replaced makes another size, which is found out later
     if not isinstance(body, str):
         return None
     if flags & SLICED:

@@ -162,13 +162,15 @@ SELECT key, id, role, bytes, tokens, created_at, flags, format, body FROM messag
 SELECT body FROM message WHERE key = :key;
 
 -- messages_up
--- Message rows of a key range, oldest first; a large body is left out, to be fetched by itself.
-SELECT key, id, role, bytes, tokens, created_at, flags, format, CASE WHEN bytes <= :large THEN body END
+-- Message rows of a key range, oldest first, bodies as UTF-8; a large one is left out, to be fetched by itself.
+SELECT key, id, role, bytes, tokens, created_at, flags, format,
+       CASE WHEN bytes <= :large THEN CAST(body AS BLOB) END
   FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
 
 -- messages_down
--- Message rows of a key range, newest first; a large body is left out, to be fetched by itself.
-SELECT key, id, role, bytes, tokens, created_at, flags, format, CASE WHEN bytes <= :large THEN body END
+-- Message rows of a key range, newest first, bodies as UTF-8; a large one is left out, to be fetched by itself.
+SELECT key, id, role, bytes, tokens, created_at, flags, format,
+       CASE WHEN bytes <= :large THEN CAST(body AS BLOB) END
   FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key DESC LIMIT :limit;
 
 -- keys_by_seq
@@ -179,9 +181,9 @@ SELECT m.key, m.bytes
  ORDER BY m.key & 4294967295;
 
 -- messages_by_keys
--- Message rows of a JSON list of keys; a large body is left out, to be fetched by itself.
+-- Message rows of a JSON list of keys, bodies as UTF-8; a large one is left out, to be fetched by itself.
 SELECT m.key, m.id, m.role, m.bytes, m.tokens, m.created_at, m.flags, m.format,
-       CASE WHEN m.bytes <= :large THEN m.body END
+       CASE WHEN m.bytes <= :large THEN CAST(m.body AS BLOB) END
   FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value;
 
 -- message_stats

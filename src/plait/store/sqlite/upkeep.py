@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import apsw
 
-from plait import jsontext
-from plait.errors import UsageError
+from plait.errors import CorruptError, UsageError
 from plait.model import Finding
 from plait.store.plan import Row
 from plait.store.plans import messages
@@ -126,8 +125,8 @@ def _bodies(connection: apsw.Connection) -> Iterator[Finding]:
         try:
             reason = getattr(message, "reason", None)
             if reason is None:
-                jsontext.decode(message.to_json())  # type: ignore[union-attr]
-        except ValueError as error:
-            reason = f"its text is not JSON: {error}"
+                message.to_dict()  # type: ignore[union-attr]
+        except CorruptError as error:
+            reason = f"its text is not JSON: {error.__cause__}"
         if reason:
             yield Finding("damaged message", f"{row[messages.ID]!r} (key {row[messages.KEY]}): {reason}")

@@ -684,15 +684,15 @@ def _text(new: NewMessage, blobs: Mapping[bytes, bytes]) -> str:
 def _message(row: _Row, blobs: Mapping[bytes, bytes]) -> Message:
     new = row.new
     return Message(
-        id=new.id,
-        role=new.role,
-        seq=row.seq,
-        parent_id=row.parent,
-        created_at_us=row.created_at_us,
-        bytes=new.bytes,
-        tokens=new.tokens,
-        format=formats.named(new.format),
-        text=_text(new, blobs),
+        new.id,
+        new.role,
+        row.seq,
+        row.parent,
+        row.created_at_us,
+        new.bytes,
+        new.tokens,
+        formats.named(new.format),
+        _text(new, blobs),
     )
 
 

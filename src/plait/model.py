@@ -152,9 +152,11 @@ class Message(Struct, eq=False):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
             return NotImplemented
-        return (self.id, self.seq, self.parent_id) == (other.id, other.seq, other.parent_id) and _utf8(self) == _utf8(
-            other
-        )
+        mine, theirs = (self.id, self.seq, self.parent_id), (other.id, other.seq, other.parent_id)
+        return mine == theirs and self._utf8() == other._utf8()
+
+    def _utf8(self) -> UTF8:
+        return self._text.encode() if isinstance(self._text, str) else self._text
 
     def __hash__(self) -> int:
         return hash((self.id, self.seq))

@@ -26,6 +26,7 @@ WORDS = {
     "await ": "",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
+    "may_listen_async": "may_listen",
     "open_async": "open",
     "aside_async": "aside",
     "pause_async": "pause",

@@ -76,13 +76,13 @@ def open_async(
 def _driver(
     path: str | os.PathLike[str], durability: Durability, read_only: bool, busy_timeout_s: float, journal: JournalMode
 ) -> Driver:
-    if durability not in DURABILITIES:
-        raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
-    if journal not in JOURNAL_MODES:
-        raise UsageError(f"journal_mode must be one of {', '.join(JOURNAL_MODES)}, not {journal!r}")
-    if not busy_timeout_s >= 0:
-        raise UsageError(f"busy_timeout_s must not be negative, not {busy_timeout_s!r}")
-    file = _file(os.fspath(path))
+    from plait.logic import arguments
+
+    arguments.word("durability", durability, DURABILITIES)
+    arguments.word("journal_mode", journal, JOURNAL_MODES)
+    busy_timeout_s = arguments.seconds("busy_timeout_s", busy_timeout_s)
+    read_only = arguments.flag("read_only", read_only)
+    file = _file(arguments.file("path", path))
 
     from plait.store.sqlite.connection import Settings
     from plait.store.sqlite.driver import SQLiteDriver
@@ -92,8 +92,6 @@ def _driver(
 
 def _file(path: str) -> str:
     """The file a path or a `sqlite:///` URL names."""
-    if not path or "\x00" in path:
-        raise UsageError("give the path of a database file, or ':memory:'")
     scheme = _SCHEME.match(path)
     if scheme is None:
         return path

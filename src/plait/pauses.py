@@ -6,7 +6,7 @@ it takes longer to import than plait.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import IO, Protocol, TypeGuard, TypeVar
 
 from plait.errors import UsageError
@@ -45,6 +45,31 @@ def aside(work: Callable[[], T]) -> T:
     return work()
 
 
+def may_listen_async(listener: T) -> T:
+    """A callback of asyncio's face may be of either kind; `UsageError` for one that would never run."""
+    return _runs(listener, awaited=True)
+
+
+def may_listen(listener: T) -> T:
+    """A callback of the face of threads, which has no event loop to run a coroutine on."""
+    return _runs(listener, awaited=False)
+
+
+def _runs(listener: T, *, awaited: bool) -> T:
+    """`listener`, unless calling it would only make something that nobody runs."""
+    import inspect
+
+    unfit = [inspect.isgeneratorfunction, inspect.isasyncgenfunction]
+    if not awaited:
+        unfit.append(inspect.iscoroutinefunction)
+    called = getattr(listener, "__call__", None)  # noqa: B004 - an object's own, which may be of an unfit kind
+    if any(is_so(one) for one in (listener, called) for is_so in unfit):
+        raise UsageError(
+            "listener must be a function that does its work when called; only open_async awaits async ones"
+        )
+    return listener
+
+
 async def settle_async(answer: Awaitable[None] | None) -> None:
     """Wait for what a callback answered, if it is to be waited for."""
     if isinstance(answer, Awaitable):
@@ -52,7 +77,11 @@ async def settle_async(answer: Awaitable[None] | None) -> None:
 
 
 def settle(answer: object) -> None:
-    """A callback has done its work when it returns."""
+    """A callback has done its work when it returns, unless what it returns is still to be done."""
+    if isinstance(answer, Awaitable):
+        if isinstance(answer, Coroutine):
+            answer.close()
+        raise UsageError("the listener returned something to be awaited, which nothing does here; use open_async")
 
 
 def pieces(data: Payload) -> Iterator[bytes]:

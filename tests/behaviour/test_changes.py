@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +111,62 @@ def test_a_subscriber_that_unsubscribes_others_while_told_is_safe(tmp_path: Path
         before = list(told)
         sessions.session("chat").append(note("b"))
     assert before[0] == "first" and told[len(before) :] == ["new"]
+
+
+class _Called:
+    async def __call__(self, change: plait.Change) -> None:
+        raise AssertionError("never run")
+
+
+async def _async_listener(change: plait.Change) -> None:
+    raise AssertionError("never run")
+
+
+async def _async_generator(change: plait.Change) -> AsyncIterator[None]:
+    yield
+
+
+def _generator(change: plait.Change) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize(
+    "listener", [_async_listener, partial(_async_listener), _Called(), _Called().__call__, _generator, _async_generator]
+)
+def test_a_listener_that_would_never_run_is_refused(tmp_path: Path, listener: Any) -> None:
+    with plait.open(tmp_path / "a.db") as sessions, pytest.raises(plait.UsageError, match="listener must be"):
+        sessions.subscribe(listener)
+
+
+@pytest.mark.parametrize("listener", [_generator, _async_generator])
+async def test_a_listener_that_nobody_would_iterate_is_refused(tmp_path: Path, listener: Any) -> None:
+    async with plait.open_async(tmp_path / "a.db") as sessions:
+        with pytest.raises(plait.UsageError, match="listener must be"):
+            sessions.subscribe(listener)
+
+
+def test_a_coroutine_that_a_plain_listener_returns_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with plait.open(tmp_path / "a.db") as sessions:
+        sessions.subscribe(lambda change: _async_listener(change))
+        sessions.session("chat").append(note("a"))
+    assert "nothing does here" in caplog.text
+
+
+async def test_the_async_face_takes_both_kinds_of_listener(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def coroutine(change: plait.Change) -> None:
+        told.append("async")
+
+    async with plait.open_async(tmp_path / "a.db") as sessions:
+        for listener in (
+            coroutine,
+            partial(coroutine),
+            lambda _: told.append("plain"),
+            lambda change: coroutine(change),
+        ):
+            sessions.subscribe(listener)
+        await sessions.session("chat").append(note("a"))
+    assert told == ["async", "async", "plain", "async"]

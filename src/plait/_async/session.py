@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait import times
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
-from plait.logic import ids, view
+from plait.logic import arguments, ids, view
 from plait.logic.prepare import Given, prepare
 from plait.model import (
     LEAF,
@@ -120,11 +120,11 @@ class AsyncSession:
         Raises `InvalidMessageError` for what cannot be kept exactly and `NotFoundError` for an
         unknown parent; nothing is written then.
         """
-        _check_words(source, on_conflict)
+        arguments.given(format=format, source=source, on_conflict=on_conflict)
         given = Given(new_id(), now_us(), id, format, source)
         (result,) = await self._append(
             [prepare(message, given, self._sessions.rules)],
-            parent=parent,
+            parent=arguments.place("parent", parent),
             expect=_expect(expect_leaf, expect_version, on_moved),
             on_conflict=on_conflict,
         )
@@ -143,10 +143,12 @@ class AsyncSession:
         on_conflict: Literal["ignore", "raise"] = "ignore",
     ) -> list[Appended]:
         """Add messages one after another, all or none; see `append`."""
-        _check_words(source, on_conflict)
+        arguments.given(format=format, source=source, on_conflict=on_conflict)
+        arguments.several("messages", messages)
         new = self._prepare_all(messages, format, source)
         expect = _expect(expect_leaf, expect_version, on_moved)
-        return await self._append(new, parent=parent, expect=expect, on_conflict=on_conflict)
+        place = arguments.place("parent", parent)
+        return await self._append(new, parent=place, expect=expect, on_conflict=on_conflict)
 
     def _prepare_all(self, messages: Iterable[MessageLike], format: str | None, source: Source) -> list[NewMessage]:
         new: list[NewMessage] = []
@@ -179,7 +181,7 @@ class AsyncSession:
         Answers the stored form, or `None` if the session has no such message. Content that is
         stored so already writes nothing. A foreign message without an id needs `id`.
         """
-        _check_words(source)
+        arguments.given(format=format, source=source)
         new = prepare(message, Given(new_id(), now_us(), id, format, source), self._sessions.rules)
         if new.made_id:
             raise UsageError("the message has no id; pass id= to say which message it replaces")
@@ -212,7 +214,7 @@ class AsyncSession:
 
         Answers the ids that were there. Unknown ids are harmless.
         """
-        wanted = [ids] if isinstance(ids, str) else list(ids)
+        wanted = arguments.ids_asked("ids", ids)
         with self._sessions.telemetry.operation("delete", self.id, len(wanted)):
             gone = await self._store.delete(self._ref, wanted)
         if gone:
@@ -232,7 +234,7 @@ class AsyncSession:
 
     async def checkout(self, id: str) -> bool:
         """Make another message the active leaf; `False` if it is so already, `NotFoundError` if absent."""
-        moved = await self._store.checkout(self._ref, id)
+        moved = await self._store.checkout(self._ref, arguments.id_asked("id", id))
         if moved:
             await self._tell(Change("checkout", self.id, ids=(id,)))
         return moved
@@ -252,6 +254,9 @@ class AsyncSession:
         Raises `NotFoundError` for a missing parent and `UsageError` for a message that would be
         its own. `activate=False` leaves the active leaf where it is.
         """
+        arguments.given(format=format)
+        activate, parent = arguments.flag("activate", activate), arguments.maybe(arguments.id_asked, "parent", parent)
+        created_at = arguments.maybe(arguments.moment, "created_at", created_at)
         given = Given(new_id(), now_us() if created_at is None else times.to_us(created_at), id, format, verbatim=True)
         new = prepare(message, given, self._sessions.rules)
         if parent == new.id:
@@ -272,11 +277,10 @@ class AsyncSession:
             raise ConflictError(
                 f"session {id!r} exists already: it is the one being forked; choose another id", session_id=id
             )
+        at, name = arguments.maybe(arguments.id_asked, "at", at), arguments.maybe(arguments.text, "name", name)
         if at is not None and await self._store.get(self._ref, at) is None:
             raise NotFoundError(f"there is no message {at!r} in session {self.id!r} to fork at")
         target = self._sessions.session(new_id() if id is None else id)
-        if name is not None:
-            ids.check_text(name, "name")
         await self._store.fork(self._ref, target._ref, at=at, created_at_us=now_us(), name=name)
         return target
 
@@ -309,9 +313,7 @@ class AsyncSession:
         consistent: bool = False,
     ) -> AsyncIterator[Message | Damaged]:
         """The same path with nothing hidden, between two seqs (both excluded), at most `limit` messages."""
-        left = _checked("limit", limit)
-        if left == 0:
-            return
+        left = limit = arguments.maybe(arguments.number, "limit", limit)
         bounds = {"after_seq": after_seq, "before_seq": before_seq, "limit": limit}
         async for window in self._windows(leaf, newest_first=newest_first, consistent=consistent, **bounds):
             while window:
@@ -324,11 +326,12 @@ class AsyncSession:
         self, leaf: Parent = LEAF, *, count: int = 50, bytes: int = 4 << 20, newest_first: bool = False
     ) -> AsyncIterator[list[Message | Damaged]]:
         """The path in lists of at most `count` messages and `bytes` UTF-8 bytes, each at least one message."""
+        count, bytes = arguments.number("count", count, least=1), arguments.number("bytes", bytes)
         batch: list[Message | Damaged] = []
         size = 0
         async for message in self.history(leaf, newest_first=newest_first):
             more = message.bytes if isinstance(message, Message) else 0
-            if batch and (len(batch) >= max(count, 1) or size + more > bytes):
+            if batch and (len(batch) >= count or size + more > bytes):
                 yield batch
                 batch, size = [], 0
             batch.append(message)
@@ -347,8 +350,12 @@ class AsyncSession:
         limit: int | None = None,
     ) -> AsyncIterator[list[Message | Damaged]]:
         """The path in lists whose last message is the next one, to be popped."""
-        path = await self._store.path(self._ref, leaf)
-        if path is None:
+        newest_first = arguments.flag("newest_first", newest_first)
+        consistent = arguments.flag("consistent", consistent)
+        after_seq = arguments.maybe(arguments.seq, "after_seq", after_seq)
+        before_seq = arguments.maybe(arguments.seq, "before_seq", before_seq)
+        path = await self._store.path(self._ref, arguments.place("leaf", leaf))
+        if path is None or limit == 0:
             return
         runs = view.plan(path, after_seq=after_seq, before_seq=before_seq)
         for run in reversed(runs) if newest_first else runs:
@@ -392,7 +399,9 @@ class AsyncSession:
         The newest message is always there, even over budget, unless `count` is 0. `budget_bytes`
         counts what the messages take in memory, media included.
         """
-        _checked("count", count)
+        count = arguments.maybe(arguments.number, "count", count)
+        budget_bytes = arguments.maybe(arguments.budget, "budget_bytes", budget_bytes)
+        leaf = arguments.place("leaf", leaf)
         for _ in range(RECENT_TRIES):
             path = await self._store.path(self._ref, leaf)
             if path is None:
@@ -416,7 +425,8 @@ class AsyncSession:
         self, *, after_seq: int | None = None, limit: int | None = None
     ) -> AsyncIterator[Message | Damaged]:
         """All messages of all branches in the order they arrived, after a seq; a copy goes on from there."""
-        left, after = _checked("limit", limit), _checked("after_seq", after_seq) or 0
+        left = arguments.maybe(arguments.number, "limit", limit)
+        after = arguments.maybe(arguments.seq, "after_seq", after_seq) or 0
         while left is None or left > 0:
             rows = EVERYTHING_ROWS if left is None else min(left, EVERYTHING_ROWS)
             window = await self._store.everything(self._ref, after_seq=after, limit=rows)
@@ -430,7 +440,7 @@ class AsyncSession:
 
     async def get(self, id: str) -> Message | Damaged | None:
         """The message with this id, on whichever branch, or `None`."""
-        return await self._store.get(self._ref, id)
+        return await self._store.get(self._ref, arguments.id_asked("id", id))
 
     async def leaf(self) -> Message | Damaged | None:
         """The active leaf, or `None` for an empty session."""
@@ -450,11 +460,11 @@ class AsyncSession:
 
     async def children(self, id: str) -> list[Message | Damaged]:
         """The messages that answer `id`, in order of arrival; none for an unknown id."""
-        return await self._store.children(self._ref, id)
+        return await self._store.children(self._ref, arguments.id_asked("id", id))
 
     async def path_stats(self, leaf: Parent = LEAF) -> AsyncIterator[RowStat]:
         """Size, tokens, role and time of each message of a path, without reading any content."""
-        path = await self._store.path(self._ref, leaf)
+        path = await self._store.path(self._ref, arguments.place("leaf", leaf))
         if path is not None:
             async for stat in self._stats(path):
                 yield stat
@@ -490,31 +500,27 @@ class AsyncSession:
 
         Atomic: patches of other keys by other processes are kept. Creates the session if absent.
         """
-        self._sessions.check_json(patch, "state")
+        arguments.mapping("patch", patch)
         return await self._store.update_state(self._ref, patch, created_at_us=now_us())
 
     async def read_attachment(self, message_id: str, n: int = 0) -> AsyncIterator[bytes]:
         """The bytes of a message's n-th piece of media, streamed; `NotFoundError` if it has none."""
-        async for piece in self._store.read_attachment(self._ref, message_id, n):
+        id, n = arguments.id_asked("message_id", message_id), arguments.number("n", n)
+        async for piece in self._store.read_attachment(self._ref, id, n):
             yield piece
             await pause_async()
 
 
 def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal["raise", "branch"]) -> Expect | None:
-    if on_moved not in ("raise", "branch"):
-        raise UsageError(f"on_moved must be 'raise' or 'branch', not {on_moved!r}")
+    if leaf is ANYTHING and version is None and on_moved == "raise":
+        return None
+    branch = arguments.word("on_moved", on_moved, ("raise", "branch")) == "branch"
+    version = arguments.maybe(arguments.number, "expect_version", version)
     if isinstance(leaf, _Anything):
-        if on_moved == "branch":
+        if branch:
             raise UsageError("on_moved='branch' needs expect_leaf: the message that the branch is to answer")
-        return None if version is None else Expect(version=version)
-    return Expect(True, leaf, version, on_moved == "branch")
-
-
-def _check_words(source: str, on_conflict: str = "ignore") -> None:
-    if source not in ("server", "client"):
-        raise UsageError(f"source must be 'server' or 'client', not {source!r}")
-    if on_conflict not in ("ignore", "raise"):
-        raise UsageError(f"on_conflict must be 'ignore' or 'raise', not {on_conflict!r}")
+        return Expect(version=version)
+    return Expect(True, arguments.maybe(arguments.id_asked, "expect_leaf", leaf), version, branch)
 
 
 def _window(suffix: Suffix, messages: list[Message | Damaged]) -> Window:
@@ -523,9 +529,3 @@ def _window(suffix: Suffix, messages: list[Message | Damaged]) -> Window:
 
 def _appended(written: Written) -> Appended:
     return Appended(written.message, written.inserted, written.differs, written.branched)
-
-
-def _checked(name: str, value: int | None) -> int | None:
-    if value is not None and value < 0:
-        raise UsageError(f"{name} must not be negative, not {value}")
-    return value

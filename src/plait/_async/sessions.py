@@ -12,16 +12,15 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from types import TracebackType
 from typing import Any, TypeVar
 
-from plait import jsontext
-from plait._async.importing import import_transcript
+from plait._async.importing import check_transcript, import_transcript
 from plait._async.session import AsyncSession, new_id, now_us
 from plait.diagnostics import Telemetry
 from plait.errors import NotFoundError, UnsupportedError, UsageError
-from plait.logic import door, ids
+from plait.logic import arguments, ids
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
 from plait.model import Attachment, Change, Finding, Imported, RetentionPlan, SessionInfo, SessionPage
-from plait.pauses import Payload, pause_async, pieces_async, settle_async
+from plait.pauses import Payload, may_listen_async, pause_async, pieces_async, settle_async
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Scope, SessionRef
 
@@ -30,6 +29,13 @@ Listener = Callable[[Change], Awaitable[None] | None]
 log = logging.getLogger("plait")
 PAGE = 100
 MAX_PAGE = 1000
+CHECKS: dict[str, Callable[[str, object], object]] = {
+    "name": arguments.text,
+    "owner": arguments.text,
+    "metadata": arguments.mapping,
+    "pinned": arguments.flag,
+}
+"""What the catalogue keeps of a session, and what each field must be."""
 
 
 class Shared:
@@ -59,8 +65,11 @@ class AsyncSessions:
         reserved_metadata_keys: Iterable[str] = (),
     ) -> None:
         """`counter` replaces the token estimate; `reserved_metadata_keys` are stripped from client messages."""
-        self._shared = Shared(store, Rules(frozenset(reserved_metadata_keys), counter))
-        self._scope = _scope(*scope)
+        if not callable(getattr(store, "append", None)):
+            raise arguments.refusal("store", "a store; plait.open makes one", store)
+        keys = arguments.words("reserved_metadata_keys", reserved_metadata_keys)
+        self._shared = Shared(store, Rules(keys, None if counter is None else arguments.function("counter", counter)))
+        self._scope = arguments.scope(scope)
 
     @property
     def store(self) -> AsyncStore:
@@ -86,7 +95,7 @@ class AsyncSessions:
         """The same store seen as another scope, which shares nothing with this one but the file."""
         view = object.__new__(type(self))
         view._shared = self._shared
-        view._scope = _scope(tenant, owner)
+        view._scope = arguments.scope((tenant, owner))
         return view
 
     # -- life ------------------------------------------------------------------
@@ -142,6 +151,7 @@ class AsyncSessions:
         pinned: bool = False,
     ) -> SessionInfo:
         """Make a session without messages; `ConflictError` if it exists. Without an id one is made."""
+        arguments.flag("pinned", pinned)
         info = await self._put(
             new_id() if id is None else id, create="new", name=name, owner=owner, metadata=metadata, pinned=pinned
         )
@@ -161,6 +171,7 @@ class AsyncSessions:
         A missing owner is filled in once; another owner raises `ConflictError`. Name and metadata
         are set only when the session is made here.
         """
+        _check_fields({"name": name, "owner": owner, "metadata": metadata})
         found = await self.get(id)
         if found is not None:
             name = metadata = None
@@ -174,15 +185,15 @@ class AsyncSessions:
 
     async def rename(self, id: str, name: str) -> SessionInfo:
         """Give a session another name; `NotFoundError` if it is absent."""
-        return await self._change(id, name=name)
+        return await self._change(id, name=arguments.text("name", name))
 
     async def merge_metadata(self, id: str, patch: Mapping[str, Any]) -> SessionInfo:
         """Merge `patch` into a session's metadata, key by key; a `None` removes its key."""
-        return await self._change(id, metadata=patch)
+        return await self._change(id, metadata=arguments.mapping("patch", patch))
 
     async def pin(self, id: str, pinned: bool = True) -> SessionInfo:
         """Keep a session from retention, or no longer."""
-        return await self._change(id, pinned=pinned)
+        return await self._change(id, pinned=arguments.flag("pinned", pinned))
 
     async def _change(self, id: str, **fields: Any) -> SessionInfo:
         info = await self._put(id, create="never", **fields)
@@ -193,11 +204,7 @@ class AsyncSessions:
     async def _put(self, id: str, **fields: Any) -> SessionInfo | None:
         if id != ids.DEFAULT_SESSION:
             ids.check_session_id(id)
-        for what in ("name", "owner"):
-            if fields.get(what) is not None:
-                ids.check_text(fields[what], what)
-        if fields.get("metadata") is not None:
-            self.check_json(fields["metadata"], "metadata")
+        _check_fields(fields)
         described = await self.store.put_session(self._ref(id), created_at_us=now_us(), **fields)
         if described is not None and described.changed:
             await self.publish(Change("session", id))
@@ -205,13 +212,7 @@ class AsyncSessions:
 
     def check_json(self, value: Mapping[str, Any], what: str) -> None:
         """Raise `InvalidMessageError` unless `value` is a JSON object that reads back the same."""
-        try:
-            text = jsontext.encode(value)
-            door.check_exact(value, text)
-        except (TypeError, ValueError, RecursionError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise door.culprit({what: value}) from None
+        arguments.mapping(arguments.text("what", what), value)
 
     async def list(self, *, limit: int = PAGE, cursor: str | None = None) -> SessionPage:
         """A page of the scope's sessions, most recently active first.
@@ -219,8 +220,8 @@ class AsyncSessions:
         Pass the page's `cursor` to go on. A session that nobody touches meanwhile is listed
         exactly once. `UsageError` for a cursor of something else.
         """
-        if not 1 <= limit <= MAX_PAGE:
-            raise UsageError(f"limit must be between 1 and {MAX_PAGE}, not {limit}")
+        limit = arguments.between("limit", limit, 1, MAX_PAGE)
+        cursor = arguments.maybe(arguments.text, "cursor", cursor)
         return await self.store.sessions(self._scope, cursor=cursor, limit=limit)
 
     async def all(self) -> AsyncIterator[SessionInfo]:
@@ -259,7 +260,13 @@ class AsyncSessions:
         Pinned sessions stay and do not count. Reading does not make a session active. A session
         that becomes active while this runs is kept. `dry_run` answers the plan and deletes nothing.
         """
-        _check_retention(max_age, max_count)
+        if max_age is None and max_count is None:
+            raise UsageError("give max_age or max_count: without a rule nothing expires")
+        max_age, max_count = (
+            arguments.maybe(arguments.age, "max_age", max_age),
+            arguments.maybe(arguments.number, "max_count", max_count),
+        )
+        dry_run = arguments.flag("dry_run", dry_run)
         plan = [(info, reason) async for info, reason in self._expired(max_age, max_count)]
         if not dry_run:
             plan = [(info, reason) for info, reason in plan if await self._delete_if_idle(info)]
@@ -291,6 +298,7 @@ class AsyncSessions:
         and its leaf moves on with them; its name and metadata stay. Importing the same transcript
         again changes nothing. An entry whose parent is missing raises `NotFoundError`.
         """
+        check_transcript(transcript)
         target = self._ref(ids.check_session_id(transcript.id if id is None else id))
         with self.telemetry.operation("import", target.id):
             result = await import_transcript(self.store, target, transcript, self.rules, now_us())
@@ -306,8 +314,8 @@ class AsyncSessions:
         Put the answer into a part where inline data would stand: `{"type": "file", "mediaType":
         "image/png", "url": attachment}`. Unused, it is removed after a day.
         """
-        if not isinstance(media_type, str) or "/" not in media_type:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"media_type must be such as 'image/png', not {media_type!r}")
+        if "/" not in arguments.text("media_type", media_type):
+            raise arguments.refusal("media_type", "such as 'image/png'", media_type)
         upload = new_id()
         hash, size = await self.store.put_attachment(self._scope, pieces_async(data), upload=upload, now_us=now_us())
         return Attachment(hash.hex(), media_type, size, upload)
@@ -320,7 +328,7 @@ class AsyncSessions:
         Listeners are awaited one after another in the order they subscribed, after the commit. One
         that fails is logged; the write stands and the others are still told.
         """
-        self._shared.listeners.append(listener)
+        self._shared.listeners.append(may_listen_async(arguments.function("listener", listener)))
 
         def cancel() -> None:
             if listener in self._shared.listeners:
@@ -330,6 +338,7 @@ class AsyncSessions:
 
     async def publish(self, change: Change) -> None:
         """Tell the listeners of a committed change."""
+        arguments.instance("change", change, Change, "a Change")
         for listener in list(self._shared.listeners):
             try:
                 await settle_async(listener(change))
@@ -343,19 +352,19 @@ class AsyncSessions:
 
         `UsageError` if the file exists. A copy that fails leaves nothing behind.
         """
-        await self._ability("backup")(os.fspath(path))
+        await self._ability("backup")(arguments.file("path", path))
 
     async def doctor(self, *, fix: bool = False) -> builtins.list[Finding]:
         """Check the database and all that is derived in it; with `fix` mend what can be mended.
 
         Answers what was found, nothing if all is well.
         """
-        found: builtins.list[Finding] = await self._ability("doctor")(fix)
+        found: builtins.list[Finding] = await self._ability("doctor")(arguments.flag("fix", fix))
         return found
 
     async def vacuum(self, *, purge: bool = False) -> None:
         """Give space back to the file system; `purge` also makes deleted words unfindable in the files."""
-        await self._ability("vacuum")(purge)
+        await self._ability("vacuum")(arguments.flag("purge", purge))
 
     def _ability(self, name: str) -> Any:
         ability = getattr(self.store, name, None)
@@ -364,17 +373,7 @@ class AsyncSessions:
         return ability
 
 
-def _scope(tenant: str, owner: str) -> Scope:
-    for value, what in ((tenant, "tenant"), (owner, "owner")):
-        if value != "":
-            ids.check_id(value, what)
-    return Scope(tenant, owner)
-
-
-def _check_retention(max_age: dt.timedelta | None, max_count: int | None) -> None:
-    if max_age is None and max_count is None:
-        raise UsageError("give max_age or max_count: without a rule nothing expires")
-    if max_age is not None and max_age <= dt.timedelta(0):
-        raise UsageError(f"max_age must be positive, not {max_age}")
-    if max_count is not None and max_count < 0:
-        raise UsageError(f"max_count must not be negative, not {max_count}")
+def _check_fields(fields: Mapping[str, object]) -> None:
+    """Raise `UsageError` for a field of the catalogue that cannot be kept."""
+    for name, check in CHECKS.items():
+        arguments.maybe(check, name, fields.get(name))

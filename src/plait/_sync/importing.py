@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, cast
 
 from plait import times
 from plait.errors import UnsupportedError
+from plait.logic import arguments
 from plait.logic.chains import Chain, Transcript, chains
 from plait.logic.prepare import Rules
 from plait.model import Imported
 from plait.store._sync.port import Merging, Store
 from plait.store.protocol import Graft, SessionRef
+
+FIELDS: Final[dict[str, Callable[[str, object], object]]] = {
+    "id": arguments.text,
+    "name": partial(arguments.maybe, arguments.text),
+    "owner": partial(arguments.maybe, arguments.text),
+    "pinned": arguments.flag,
+    "metadata": arguments.mapping,
+    "state": arguments.mapping,
+    "created_at": partial(arguments.maybe, arguments.moment),
+    "leaf": partial(arguments.maybe, arguments.id_asked),
+    "count": arguments.number,
+    "entries": arguments.several,
+}
+"""What a transcript must say, and what each field must be."""
+
+
+def check_transcript(transcript: Transcript) -> None:
+    """Raise `UsageError` naming the field unless all that a transcript says of its session can be kept."""
+    for name, check in FIELDS.items():
+        if not hasattr(transcript, name):
+            raise arguments.refusal("transcript", f"one that plait.interchange read, with {name}", transcript)
+        check(f"transcript.{name}", getattr(transcript, name))
 
 
 def import_transcript(

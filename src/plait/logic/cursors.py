@@ -29,7 +29,8 @@ class ListCursor(Struct, frozen=True):
             plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
             at_us, session, seal = plain.split(".")
             cursor = cls(int(at_us), int(session))
-        except ValueError:
+            cursor.at_us.to_bytes(8, "big", signed=True)
+        except (ValueError, OverflowError):
             raise UsageError("this is not a cursor of a session listing; pass one that list() returned") from None
         if seal != _seal(scope):
             raise UsageError(

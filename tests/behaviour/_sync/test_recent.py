@@ -39,7 +39,7 @@ def test_the_newest_n_are_the_last_ones_oldest_first(
 def test_a_negative_count_is_a_clear_error(chat: Session, count: int) -> None:
     """B-019"""
     chain(chat, 3)
-    with pytest.raises(UsageError, match="count must not be negative"):
+    with pytest.raises(UsageError, match="count must be a whole number of at least 0"):
         chat.recent(count=count)
 
 

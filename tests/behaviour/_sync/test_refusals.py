@@ -18,14 +18,11 @@ def test_a_seq_below_zero_does_not_reach_another_scopes_strands(sessions: Sessio
     sessions.scoped("victim").session("v").append(plait.user("SECRET"))
     mine = sessions.scoped("me").session("c")
     mine.append(plait.user("mine"))
-    with pytest.raises(plait.UsageError, match="after_seq"):
-        [message for message in mine.everything(after_seq=after)]
-    ref = mine._ref
-    for found in (
-        sessions.store.everything(ref, after_seq=after, limit=10),
-        [message for message in mine.transcript(after_seq=after)],
-    ):
-        assert [message.text for message in found if isinstance(message, plait.Message)] == ["mine"]
+    for read in (mine.everything, mine.transcript):
+        with pytest.raises(plait.UsageError, match="after_seq"):
+            [message for message in read(after_seq=after)]
+    found = sessions.store.everything(mine._ref, after_seq=after, limit=10)
+    assert [message.text for message in found if isinstance(message, plait.Message)] == ["mine"]
 
 
 def test_another_current_folder_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

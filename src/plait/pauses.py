@@ -59,7 +59,7 @@ def _runs(listener: T, *, awaited: bool) -> T:
     """`listener`, unless calling it would only make something that nobody runs."""
     import inspect
 
-    unfit = [inspect.isgeneratorfunction, inspect.isasyncgenfunction]
+    unfit: list[Callable[[object], bool]] = [inspect.isgeneratorfunction, inspect.isasyncgenfunction]
     if not awaited:
         unfit.append(inspect.iscoroutinefunction)
     called = getattr(listener, "__call__", None)  # noqa: B004 - an object's own, which may be of an unfit kind

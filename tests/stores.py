@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, cast
 
 from plait import jsontext
-from plait.model import Damaged, Message, Parent, SessionInfo
-from plait.store._sync.port import Store
+from plait.logic import view
+from plait.model import Damaged, Message, OverlayAdded, Parent, SessionInfo
+from plait.store._sync.port import Overlaying, Store
 from plait.store._sync.store import PlanStore
-from plait.store.protocol import Described, Media, NewMessage, SessionRef, Updated, Written
+from plait.store.protocol import Described, Media, NewMessage, Path, SessionRef, Updated, Written
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.driver import SQLiteDriver
 
@@ -46,8 +47,8 @@ def plain(answer: Any) -> Any:
         return plain(answer.message), answer.changed
     if isinstance(answer, Described):
         return plain(answer.info), answer.changed
-    if isinstance(answer, Described):
-        return plain(answer.info), answer.changed
+    if isinstance(answer, OverlayAdded):
+        return answer.overlay, answer.inserted, answer.covered
     if isinstance(answer, SessionInfo):
         catalogue = (
             answer.id,
@@ -75,8 +76,8 @@ def read_path(store: Store, ref: SessionRef, leaf: Parent) -> list[Any] | None:
     assert [row.id for row in store.load(ref, path, newest_first=True)] == [row.id for row in reversed(up)]
     stats = store.stats(ref, path)
     suffixes = [
-        store.suffix(ref, path, count=2, budget_bytes=None),
-        store.suffix(ref, path, count=None, budget_bytes=300),
+        suffix_of(store, ref, path, count=2, budget_bytes=None),
+        suffix_of(store, ref, path, count=None, budget_bytes=300),
     ]
     return [
         path.version,
@@ -84,4 +85,27 @@ def read_path(store: Store, ref: SessionRef, leaf: Parent) -> list[Any] | None:
         *up,
         *[(s.id, s.seq, s.bytes, s.tokens, s.role, s.created_at_us) for s in stats],
         suffixes,
+        path.laid,
+        cast("Overlaying", store).overlays(ref, leaf=leaf),
+        shown(store, ref, path),
     ]
+
+
+def suffix_of(store: Store, ref: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Any:
+    """A suffix's facts; what a store has loaded of it is what it shows from its start on."""
+    suffix = store.suffix(ref, path, count=count, budget_bytes=budget_bytes)
+    if suffix.loaded is not None:
+        whole = shown(store, ref, path, after_seq=suffix.start_seq - 1) if suffix.start_seq else []
+        assert plain(suffix.loaded) == whole
+    return (suffix.start_seq, suffix.messages, suffix.bytes, suffix.tokens, suffix.hidden)
+
+
+def shown(store: Store, ref: SessionRef, path: Path, *, after_seq: int | None = None) -> list[Any]:
+    """What a path shows after a seq, root first."""
+    found: list[Any] = []
+    for item in view.plan(path, after_seq=after_seq):
+        if isinstance(item, view.Run):
+            found += plain(store.load(ref, path, after_seq=item.lo - 1, before_seq=item.hi + 1, limit=1000))
+        else:
+            found.append(plain(item))
+    return found

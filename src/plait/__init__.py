@@ -30,14 +30,18 @@ from plait.errors import (
 )
 from plait.model import (
     LEAF,
+    OVERLAY_PREFIX,
     Appended,
     Attachment,
     Change,
+    Covered,
     Damaged,
     Finding,
     Format,
     Imported,
     Message,
+    Overlay,
+    OverlayAdded,
     RetentionPlan,
     RowStat,
     SessionInfo,
@@ -84,6 +88,7 @@ else:
 
 __all__ = [
     "LEAF",
+    "OVERLAY_PREFIX",
     "Appended",
     "AsyncSession",
     "AsyncSessions",
@@ -94,6 +99,7 @@ __all__ = [
     "ClosedError",
     "ConflictError",
     "CorruptError",
+    "Covered",
     "CursorExpiredError",
     "Damaged",
     "Finding",
@@ -106,6 +112,8 @@ __all__ = [
     "LimitError",
     "Message",
     "NotFoundError",
+    "Overlay",
+    "OverlayAdded",
     "PlaitError",
     "RequestTooLargeError",
     "RetentionPlan",

@@ -14,6 +14,9 @@ from plait.errors import CorruptError, UsageError
 Json: TypeAlias = dict[str, Any]
 UTF8: TypeAlias = bytes
 Source: TypeAlias = Literal["server", "client"]
+OverlayKind: TypeAlias = Literal["compaction", "archive", "replace", "omit", "unload"]
+OVERLAY_PREFIX: Final = "plait:overlay:"
+"""How the id of a message begins that is read where an overlay shows its summary; the overlay's id follows."""
 
 
 class Leaf:
@@ -84,6 +87,11 @@ class Message(Struct, eq=False):
     _format: Format
     _text: str | UTF8
     _content: Json | None = None
+
+    @property
+    def overlay(self) -> Overlay | None:
+        """The overlay whose summary this is, shown in place of messages; `None` for a message that is stored."""
+        return None
 
     @property
     def created_at(self) -> dt.datetime:
@@ -178,6 +186,61 @@ class Damaged(Struct, frozen=True):
     reason: str
 
 
+class Covered(Struct, frozen=True):
+    """How many messages an overlay covered when it was added, their UTF-8 bytes and estimated tokens."""
+
+    messages: int
+    bytes: int
+    tokens: int
+
+
+class Overlay(Struct, frozen=True):
+    """What a path shows instead of the messages from `from_id` to `to_id`; those stay as they are.
+
+    `summary` is the text that is read in their place, `None` if nothing is. `from_seq` and `to_seq`
+    are the places it covers, also when messages there have been deleted since. It lies on every
+    path that runs through its last place. `stale` says that a message below it was updated or
+    deleted after it was added. `left` is how many of the covered messages are still there.
+    """
+
+    id: str
+    kind: OverlayKind
+    summary: str | None
+    from_id: str
+    to_id: str
+    from_seq: int
+    to_seq: int
+    created_at: dt.datetime
+    covers: Covered
+    left: int
+    tokens: int
+    stale: bool
+
+
+class OverlayMessage(Message, eq=False):
+    """The message that is read where an overlay shows its summary."""
+
+    _overlay: Overlay | None = None
+
+    @property
+    def overlay(self) -> Overlay:
+        """The overlay whose summary this is."""
+        assert self._overlay is not None
+        return self._overlay
+
+
+class OverlayAdded(Struct, frozen=True):
+    """What adding an overlay did.
+
+    `covered` says that nothing was added, because another overlay covers that place already:
+    `overlay` is that one. Adding an overlay with an id that is there answers it, `inserted=False`.
+    """
+
+    overlay: Overlay
+    inserted: bool = True
+    covered: bool = False
+
+
 class Appended(Struct, frozen=True):
     """What a write of a message did.
 
@@ -216,7 +279,10 @@ class RowStat(Struct, frozen=True):
 
 
 class Totals(Struct, frozen=True):
-    """Messages, UTF-8 bytes and estimated tokens: of the whole session, and of its active path."""
+    """Messages, UTF-8 bytes and estimated tokens: of the whole session, of its active path, and of its view.
+
+    `path_*` counts every message of the active path, `view_*` what `history` shows of it.
+    """
 
     messages: int = 0
     bytes: int = 0
@@ -224,12 +290,16 @@ class Totals(Struct, frozen=True):
     path_messages: int = 0
     path_bytes: int = 0
     path_tokens: int = 0
+    view_messages: int = 0
+    view_bytes: int = 0
+    view_tokens: int = 0
 
 
 class Window(Struct, frozen=True):
     """The newest messages of a path that fit a budget, oldest first.
 
-    `truncated` says that older ones were left out; `total_*` are those of the whole path.
+    `truncated` says that older ones were left out; `total_*` are those of the whole path, with
+    nothing hidden, `view_*` those of all that `history` shows of it.
     """
 
     messages: list[Message | Damaged]
@@ -237,6 +307,9 @@ class Window(Struct, frozen=True):
     total_messages: int
     total_bytes: int
     total_tokens: int
+    view_messages: int = 0
+    view_bytes: int = 0
+    view_tokens: int = 0
 
 
 class SessionInfo(Struct, frozen=True):
@@ -290,8 +363,9 @@ class Attachment(Struct, frozen=True):
 class Change(Struct, frozen=True):
     """One committed change of a session, as subscribers are told of it.
 
-    `kind` is one of append, import, update, delete, clear, checkout, session and delete session. `message` and
-    `parent_id` come with append and import, `message` with update, `ids` with delete.
+    `kind` is one of append, import, update, delete, clear, checkout, compact, overlay, session and delete session.
+    `message` and `parent_id` come with append and import, `message` with update, `ids` with delete,
+    `overlay` with compact and overlay; `removed` says that it was taken away.
     """
 
     kind: str
@@ -300,6 +374,8 @@ class Change(Struct, frozen=True):
     parent_id: str | None = None
     inserted: bool = True
     ids: Sequence[str] = ()
+    overlay: Overlay | None = None
+    removed: bool = False
 
 
 class Finding(Struct, frozen=True):

@@ -36,6 +36,10 @@ def fill(sessions: plait.Sessions) -> None:
     sessions.pin("chat")
     chat.fork("fork", at="a1")
     sessions.scoped("acme", "bob").session("chat").append(plait.user("another scope", id="u1"))
+    long = sessions.session("long")
+    long.append_many([plait.user(f"m{n}", id=f"m{n}") for n in range(1, 7)])
+    long.add_overlay("m2", "m4", summary="in short")
+    long.omit("m6")
     sessions.session("deleted").append(plait.user("nothing left"))
     sessions.delete("deleted")
 

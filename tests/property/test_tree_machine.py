@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from plait.errors import PlaitError
 from plait.model import LEAF, Message, Parent
-from plait.store._sync.port import Store
-from plait.store.protocol import Expect, Scope, SessionRef
+from plait.store._sync.port import Overlaying, Store
+from plait.store.protocol import Expect, NewOverlay, Scope, SessionRef
 from plait.testing import ModelStore
 from plait.testing.faults import invariants
 from tests.dose import dose
@@ -24,6 +24,8 @@ from tests.stores import message, open_sqlite, plain, read_path
 
 IDS = [f"m{n}" for n in range(14)]
 SESSIONS = ["s", "t"]
+OVERLAYS = [f"o{n}" for n in range(8)]
+KINDS = ["compaction", "compaction", "compaction", "archive", "omit", "replace", "unload"]
 SCOPE = Scope("tenant", "owner")
 PAYLOADS = [b"one picture", b"another picture", b""]
 
@@ -34,6 +36,10 @@ texts = st.sampled_from(["", "a", "ab", "é💡\x00\ud800", "x" * 3000])
 parents = st.one_of(st.just(LEAF), st.just(LEAF), st.none(), ids)
 payloads = st.one_of(st.none(), st.none(), st.none(), st.sampled_from(PAYLOADS))
 patches = st.dictionaries(st.sampled_from("abc"), st.sampled_from([None, 1, 1.0, True, "é", {"x": [1]}]), max_size=2)
+
+
+def overlaying(store: Store) -> Overlaying:
+    return cast("Overlaying", store)
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -94,6 +100,8 @@ class TreeMachine(RuleBasedStateMachine):
         self.both(Pair(name), lambda store, ref: store.state(ref))
         self.both(Pair(name), lambda store, ref: store.newest(ref))
         self.both(Pair(name), lambda store, ref: store.leaves(ref))
+        self.both(Pair(name), lambda store, ref: overlaying(store).overlays(ref, everywhere=True))
+        self.both(Pair(name), lambda store, ref: overlaying(store).covering(ref, IDS))
         for id in [None, *IDS]:
             self.both(Pair(name), lambda store, ref, id=id: store.children(ref, id))
             self.both(Pair(name), lambda store, ref, id=id: id and store.get(ref, id))
@@ -167,6 +175,39 @@ class TreeMachine(RuleBasedStateMachine):
     @rule(name=names, late=st.booleans(), id=ids)
     def checkout(self, name: str, late: bool, id: str) -> None:
         self.act(name, late, lambda store, ref: store.checkout(ref, id))
+
+    @rule(
+        name=names,
+        id=st.sampled_from(OVERLAYS),
+        ends=st.tuples(ids, ids),
+        kind=st.sampled_from(KINDS),
+        leaf=parents,
+        older=st.integers(-1, 3),
+    )
+    def add_overlay(self, name: str, id: str, ends: tuple[str, str], kind: Any, leaf: Parent, older: int) -> None:
+        info = self.model.info(SessionRef(SCOPE, name))
+        version = None if older < 0 else max((info.version if info else 0) - older, 0)
+        summary = None if kind in ("archive", "omit") else f"instead of {ends}"
+        new = NewOverlay(id, kind, ends[0], ends[0] if kind == "omit" else ends[1], summary, 7, self.now())
+        self.act(
+            name, False, lambda store, ref: overlaying(store).add_overlay(ref, new, leaf=leaf, expect_version=version)
+        )
+
+    @rule(name=names, data=st.data(), id=st.sampled_from(OVERLAYS), kind=st.sampled_from(KINDS))
+    def add_overlay_on_a_path(self, name: str, data: st.DataObject, id: str, kind: Any) -> None:
+        """An overlay whose ends are on one path, so that most are added."""
+        leaf: Parent = data.draw(parents)
+        path = self.model.path(SessionRef(SCOPE, name), leaf)
+        on = [row.id for row in self.model.load(SessionRef(SCOPE, name), path)] if path else []
+        if on:
+            first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(on) - 1)] * 2)))
+            summary = None if kind in ("archive", "omit") else "instead"
+            new = NewOverlay(id, kind, on[first], on[last], summary, 7, self.now())
+            self.act(name, False, lambda store, ref: overlaying(store).add_overlay(ref, new, leaf=leaf))
+
+    @rule(name=names, late=st.booleans(), id=st.sampled_from(OVERLAYS))
+    def remove_overlay(self, name: str, late: bool, id: str) -> None:
+        self.act(name, late, lambda store, ref: overlaying(store).remove_overlay(ref, id))
 
     @rule(name=names)
     def clear(self, name: str) -> None:

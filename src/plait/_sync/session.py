@@ -9,8 +9,9 @@ from collections.abc import Iterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait import times
+from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
-from plait.logic import arguments, ids, view
+from plait.logic import arguments, ids, overlays, view
 from plait.logic.prepare import Given, prepare
 from plait.model import (
     LEAF,
@@ -19,6 +20,9 @@ from plait.model import (
     Damaged,
     Json,
     Message,
+    Overlay,
+    OverlayAdded,
+    OverlayKind,
     Parent,
     RowStat,
     SessionInfo,
@@ -127,6 +131,7 @@ class Session:
             parent=arguments.place("parent", parent),
             expect=_expect(expect_leaf, expect_version, on_moved),
             on_conflict=on_conflict,
+            source=source,
         )
         return result
 
@@ -148,7 +153,7 @@ class Session:
         new = self._prepare_all(messages, format, source)
         expect = _expect(expect_leaf, expect_version, on_moved)
         place = arguments.place("parent", parent)
-        return self._append(new, parent=place, expect=expect, on_conflict=on_conflict)
+        return self._append(new, parent=place, expect=expect, on_conflict=on_conflict, source=source)
 
     def _prepare_all(self, messages: Iterable[MessageLike], format: str | None, source: Source) -> list[NewMessage]:
         new: list[NewMessage] = []
@@ -162,9 +167,23 @@ class Session:
         return new
 
     def _append(
-        self, new: list[NewMessage], *, parent: Parent, expect: Expect | None, on_conflict: Literal["ignore", "raise"]
+        self,
+        new: list[NewMessage],
+        *,
+        parent: Parent,
+        expect: Expect | None,
+        on_conflict: Literal["ignore", "raise"],
+        source: Source,
     ) -> list[Appended]:
         refuse_other = on_conflict == "raise"
+        if overlays.may_echo(new):
+            echoed = echoes(self._store, self._ref, new, source)
+            if echoed:
+                real = [message for n, message in enumerate(new) if n not in echoed]
+                options: dict[str, Any] = {"expect": expect, "on_conflict": on_conflict, "source": source}
+                return with_echoes(self._append(real, parent=parent, **options) if real else [], echoed)
+        if isinstance(parent, str) and overlays.overlay_id(parent) is not None:
+            parent = real_parent(self._store, self._ref, parent)
         with self._sessions.telemetry.operation("append", self.id, len(new)):
             written = self._store.append(self._ref, new, parent=parent, expect=expect, refuse_other=refuse_other)
         results = [_appended(item) for item in written]
@@ -185,6 +204,8 @@ class Session:
         new = prepare(message, Given(new_id(), now_us(), id, format, source), self._sessions.rules)
         if new.made_id:
             raise UsageError("the message has no id; pass id= to say which message it replaces")
+        if overlays.may_echo([new]) and echoes(self._store, self._ref, [new], source):
+            return None
         with self._sessions.telemetry.operation("update", self.id):
             result = self._store.update(self._ref, new)
         if result is not None and result.changed:
@@ -261,6 +282,10 @@ class Session:
         new = prepare(message, given, self._sessions.rules)
         if parent == new.id:
             raise UsageError(f"message {parent!r} cannot be its own parent")
+        if overlays.may_echo([new]):
+            echoed = echoes(self._store, self._ref, [new], "import")
+            if echoed:
+                return Appended(echoed[0], inserted=False)
         (written,) = self._store.append(self._ref, [new], parent=parent, kind="import", activate=activate)
         result = _appended(written)
         if result.inserted:
@@ -283,6 +308,64 @@ class Session:
         target = self._sessions.session(new_id() if id is None else id)
         self._store.fork(self._ref, target._ref, at=at, created_at_us=now_us(), name=name)
         return target
+
+    # -- overlays ---------------------------------------------------------------
+
+    def add_overlay(
+        self,
+        from_id: str,
+        to_id: str,
+        *,
+        summary: str | None = None,
+        kind: OverlayKind | None = None,
+        leaf: Parent = LEAF,
+        expect_version: int | None = None,
+    ) -> OverlayAdded:
+        """Show `summary`, or nothing, in place of the messages of a path from one id to another; they stay as they are.
+
+        The range is on the path to `leaf`, and the overlay lies on every path that runs through its
+        last place. `kind` is `compaction` if there is a summary and `archive` if there is none;
+        `omit`, `replace` and `unload` cover one message.
+
+        On any path overlays are disjoint or one inside the other: a range that crosses another
+        raises `ConflictError`, and so does a compaction inside one. Any other kind inside a covered
+        range adds nothing and says `covered=True`. With `expect_version` the range must not have
+        been changed since (`StaleValueError`); appends do not matter. `NotFoundError` for an unknown
+        id, `UsageError` for one off the path.
+        """
+        new = overlays.new(new_id(), (from_id, to_id), summary, kind, now_us(), self._sessions.rules.counter)
+        store, leaf = overlaying(self._store), arguments.place("leaf", leaf)
+        expect_version = arguments.maybe(arguments.number, "expect_version", expect_version)
+        with self._sessions.telemetry.operation("add_overlay", self.id):
+            added = store.add_overlay(self._ref, new, leaf=leaf, expect_version=expect_version)
+        if added.inserted:
+            self._tell(Change("overlay", self.id, overlay=added.overlay))
+        return added
+
+    def archive(self, from_id: str, to_id: str, *, leaf: Parent = LEAF) -> OverlayAdded:
+        """Hide a range of a path without a summary; see `add_overlay`."""
+        return self.add_overlay(from_id, to_id, kind="archive", leaf=leaf)
+
+    def omit(self, id: str, *, leaf: Parent = LEAF) -> OverlayAdded:
+        """Hide one message of a path; see `add_overlay`."""
+        return self.add_overlay(id, id, kind="omit", leaf=leaf)
+
+    def replace(self, id: str, text: str, *, leaf: Parent = LEAF) -> OverlayAdded:
+        """Show a text in place of one message of a path; see `add_overlay`."""
+        return self.add_overlay(id, id, summary=text, kind="replace", leaf=leaf)
+
+    def remove_overlay(self, id: str) -> bool:
+        """Take an overlay away: what it covered is shown again, older overlays below it too. `False` if absent."""
+        with self._sessions.telemetry.operation("remove_overlay", self.id):
+            removed = overlaying(self._store).remove_overlay(self._ref, arguments.id_asked("id", id))
+        if removed is not None:
+            self._tell(Change("overlay", self.id, overlay=removed, removed=True))
+        return removed is not None
+
+    def overlays(self, leaf: Parent = LEAF, *, all: bool = False) -> list[Overlay]:
+        """The overlays that lie on the path to `leaf`, also those below others, or all; in the order they were added."""
+        leaf, all = arguments.place("leaf", leaf), arguments.flag("all", all)
+        return overlaying(self._store).overlays(self._ref, leaf=leaf, everywhere=all)
 
     def _tell(self, change: Change) -> None:
         self._sessions.publish(change)
@@ -315,7 +398,7 @@ class Session:
         """The same path with nothing hidden, between two seqs (both excluded), at most `limit` messages."""
         left = limit = arguments.maybe(arguments.number, "limit", limit)
         bounds = {"after_seq": after_seq, "before_seq": before_seq, "limit": limit}
-        for window in self._windows(leaf, newest_first=newest_first, consistent=consistent, **bounds):
+        for window in self._windows(leaf, newest_first=newest_first, consistent=consistent, raw=True, **bounds):
             while window:
                 yield window.pop()
                 left = None if left is None else left - 1
@@ -345,6 +428,7 @@ class Session:
         *,
         newest_first: bool,
         consistent: bool,
+        raw: bool = False,
         after_seq: int | None = None,
         before_seq: int | None = None,
         limit: int | None = None,
@@ -357,13 +441,23 @@ class Session:
         path = self._store.path(self._ref, arguments.place("leaf", leaf))
         if path is None or limit == 0:
             return
-        runs = view.plan(path, after_seq=after_seq, before_seq=before_seq)
-        for run in reversed(runs) if newest_first else runs:
-            for window in self._run(path, run, newest_first, limit):
+        items = view.plan(path, after_seq=after_seq, before_seq=before_seq, raw=raw)
+        for item in reversed(items) if newest_first else items:
+            for window in self._item(path, item, newest_first, limit):
                 if consistent:
                     self._check_unchanged(path)
                 window.reverse()
                 yield window
+
+    def _item(
+        self, path: Path, item: view.Item, newest_first: bool = False, limit: int | None = None
+    ) -> Iterator[list[Message | Damaged]]:
+        """The windows of a run of rows, or the message that an overlay shows."""
+        if isinstance(item, view.Run):
+            for window in self._run(path, item, newest_first, limit):
+                yield window
+        else:
+            yield [item]
 
     def _run(
         self, path: Path, run: view.Run, newest_first: bool, limit: int | None = None
@@ -416,8 +510,8 @@ class Session:
 
     def _load_suffix(self, path: Path, start_seq: int) -> list[Message | Damaged]:
         messages: list[Message | Damaged] = []
-        for run in view.plan(path, after_seq=start_seq - 1):
-            for window in self._run(path, run, newest_first=False):
+        for item in view.plan(path, after_seq=start_seq - 1):
+            for window in self._item(path, item):
                 messages += window
         return messages
 
@@ -462,17 +556,24 @@ class Session:
         """The messages that answer `id`, in order of arrival; none for an unknown id."""
         return self._store.children(self._ref, arguments.id_asked("id", id))
 
-    def path_stats(self, leaf: Parent = LEAF) -> Iterator[RowStat]:
-        """Size, tokens, role and time of each message of a path, without reading any content."""
-        path = self._store.path(self._ref, arguments.place("leaf", leaf))
-        if path is not None:
-            for stat in self._stats(path):
-                yield stat
+    def path_stats(self, leaf: Parent = LEAF, *, raw: bool = False) -> Iterator[RowStat]:
+        """Size, tokens, role and time of what `history` shows of a path, without reading any content.
 
-    def _stats(self, path: Path) -> Iterator[RowStat]:
-        after = 0
+        With `raw=True` those of every message of the path, as `transcript` shows it.
+        """
+        path = self._store.path(self._ref, arguments.place("leaf", leaf))
+        raw = arguments.flag("raw", raw)
+        for item in view.plan(path, raw=raw) if path is not None else ():
+            if path is not None and isinstance(item, view.Run):
+                for stat in self._stats(path, item):
+                    yield stat
+            elif isinstance(item, Message):
+                yield RowStat(item.id, item.seq, item.role, item.bytes, item.tokens, item.created_at)
+
+    def _stats(self, path: Path, run: view.Run) -> Iterator[RowStat]:
+        after = run.lo - 1
         while True:
-            stats = self._store.stats(self._ref, path, after_seq=after, limit=STATS_ROWS)
+            stats = self._store.stats(self._ref, path, after_seq=after, before_seq=run.hi + 1, limit=STATS_ROWS)
             for stat in stats:
                 at = times.from_us(stat.created_at_us)
                 yield RowStat(stat.id, stat.seq, stat.role, stat.bytes, stat.tokens, at)
@@ -524,7 +625,9 @@ def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal
 
 
 def _window(suffix: Suffix, messages: list[Message | Damaged]) -> Window:
-    return Window(messages, len(messages) < suffix.messages, suffix.messages, suffix.bytes, suffix.tokens)
+    whole = (suffix.messages, suffix.bytes, suffix.tokens)
+    seen = [raw - less for raw, less in zip(whole, suffix.hidden, strict=True)]
+    return Window(messages, len(messages) < seen[0], *whole, *seen)
 
 
 def _appended(written: Written) -> Appended:

@@ -94,6 +94,7 @@ class Head(Struct):
     deleted since, then the leaf is the nearest surviving one up its path. `path_*` are `None`
     when they are to be counted the next time somebody asks. `leaf_id` and `tip` are found when
     first needed: the surviving leaf's id, and whether its strand can simply be gone on with.
+    `hidden_*` is what overlays take off the active path, likewise `None` when it is to be counted.
     """
 
     session: int
@@ -111,6 +112,10 @@ class Head(Struct):
     path_tokens: int | None
     created_at_us: int
     active_at_us: int
+    overlays: int = 0
+    hidden_messages: int | None = 0
+    hidden_bytes: int | None = 0
+    hidden_tokens: int | None = 0
     changed: bool = False
     located: bool = False
     leaf_id: str | None = None
@@ -142,3 +147,9 @@ class Head(Struct):
         """Set what the active path holds, or that it is to be counted when asked."""
         self.changed = True
         self.path_messages, self.path_bytes, self.path_tokens = totals or (None, None, None)
+
+    def set_hidden(self, totals: tuple[int, int, int] | None) -> None:
+        """Set what overlays take off the active path, or that it is to be counted when asked."""
+        if totals != (self.hidden_messages, self.hidden_bytes, self.hidden_tokens):
+            self.changed = True
+            self.hidden_messages, self.hidden_bytes, self.hidden_tokens = totals or (None, None, None)

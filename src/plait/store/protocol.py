@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from plait.model import Damaged, Message, SessionInfo
+from plait.model import Covered, Damaged, Message, Overlay, OverlayKind, SessionInfo
 
 
 class Scope(Struct, frozen=True):
@@ -108,16 +108,53 @@ class Range(Struct, frozen=True):
     hi: int
 
 
+class NewOverlay(Struct, frozen=True):
+    """An overlay to be added over the messages `from_id` to `to_id` of a path; see `Overlay`.
+
+    `tokens` is what the message will cost that shows its summary.
+    """
+
+    id: str
+    kind: OverlayKind
+    from_id: str
+    to_id: str
+    summary: str | None
+    tokens: int
+    created_at_us: int
+
+
+class Laid(Struct, frozen=True):
+    """An overlay as it lies on a path, with nothing over it.
+
+    `role` and `bytes` are those of the message that shows its summary, `parent_id` the message
+    before the first place covered. `hides` is what the messages below it come to now.
+    """
+
+    overlay: Overlay
+    role: str
+    parent_id: str | None
+    bytes: int
+    hides: Covered
+
+    def taken_off(self) -> tuple[int, int, int]:
+        """Messages, bytes and tokens that the path shows less because of it."""
+        if self.overlay.summary is None or not self.hides.messages:
+            return self.hides.messages, self.hides.bytes, self.hides.tokens
+        return self.hides.messages - 1, self.hides.bytes - self.bytes, self.hides.tokens - self.overlay.tokens
+
+
 class Path(Struct, frozen=True):
     """A path fixed in one committed state, root first; empty `ranges` for an absent leaf or session.
 
-    Ranges are disjoint and rise in seq. `leaf_id` is the newest surviving message on it.
+    Ranges are disjoint and rise in seq. `leaf_id` is the newest surviving message on it. `laid` are
+    the overlays that lie on it with nothing over them, root first; they are disjoint.
     """
 
     incarnation: int
     version: int
     leaf_id: str | None
     ranges: tuple[Range, ...]
+    laid: tuple[Laid, ...] = ()
 
 
 class Graft(Struct, frozen=True):
@@ -139,9 +176,10 @@ class Stat(Struct, frozen=True):
 
 
 class Suffix(Struct, frozen=True):
-    """The end of a path within bounds: the seq it begins at (0: nothing), and the whole path's totals.
+    """The end of what a path shows, within bounds: the seq it begins at (0: nothing), and the whole path's totals.
 
-    A store may give the suffix itself, `loaded`, where that is little: then no further call is needed.
+    The totals count every message of the path; `hidden` is what overlays take off them. A store may
+    give the suffix itself, `loaded`, where that is little: then no further call is needed.
     """
 
     start_seq: int
@@ -149,6 +187,7 @@ class Suffix(Struct, frozen=True):
     bytes: int
     tokens: int
     loaded: list[Message | Damaged] | None = None
+    hidden: tuple[int, int, int] = (0, 0, 0)
 
 
 Kind = Literal["append", "import"]

@@ -10,13 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from plait.model import Damaged, Json, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.model import (
+    LEAF,
+    Damaged,
+    Json,
+    Message,
+    Overlay,
+    OverlayAdded,
+    Parent,
+    SessionInfo,
+    SessionPage,
+    Totals,
+)
 from plait.store.protocol import (
     Described,
     Expect,
     Graft,
     Kind,
     NewMessage,
+    NewOverlay,
     Path,
     Scope,
     SessionRef,
@@ -120,7 +132,8 @@ class Store(Protocol):
     def path(self, session: SessionRef, leaf: Parent) -> Path | None:
         """The path to `leaf`, `LEAF` for the active one; `None` if there is no such session.
 
-        An absent leaf gives a path without ranges.
+        An absent leaf gives a path without ranges. The overlays that lie on the path are fixed
+        with it; `load` and `stats` answer rows, whatever lies over them.
         """
         ...
 
@@ -143,14 +156,17 @@ class Store(Protocol):
         """
         ...
 
-    def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
-        """Rows of `path` after a seq without their content, root first."""
+    def stats(
+        self, session: SessionRef, path: Path, *, after_seq: int = 0, before_seq: int | None = None, limit: int = 1000
+    ) -> list[Stat]:
+        """Rows of `path` between two seqs (both excluded) without their content, root first."""
         ...
 
     def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
-        """Where the longest suffix of `path` within both bounds begins, and what the whole path holds.
+        """Where the longest suffix of what `path` shows begins, within both bounds, and what the whole path holds.
 
-        The newest row is always within, unless `count` is 0.
+        An overlay counts as the message that it shows. The newest one is always within, unless
+        `count` is 0.
         """
         ...
 
@@ -165,7 +181,7 @@ class Store(Protocol):
         ...
 
     def changed_since(self, session: SessionRef, path: Path) -> bool:
-        """Whether a message of `path` was updated or deleted since the path was fixed."""
+        """Whether a message of `path` was updated or deleted, or an overlay on it changed, since the path was fixed."""
         ...
 
     def newest(self, session: SessionRef) -> Message | Damaged | None:
@@ -252,4 +268,60 @@ class Merging(Store, Protocol):
         The active leaf moves to `leaf` if the one before is on its path. Answers how many there
         were. `ConflictError` if one of them was added meanwhile, `NotFoundError` if a parent is gone.
         """
+        ...
+
+
+class Overlaying(Store, Protocol):
+    """A store that can show something else in place of a range of a path, without touching the range.
+
+    An overlay lies on every path that runs through the place where it ends, whether or not a message
+    is left there. On any path overlays are disjoint or one lies inside the other. Deleting or
+    updating a message below one marks it stale. A fork takes along those that lie on its path.
+    """
+
+    def add_overlay(
+        self,
+        session: SessionRef,
+        overlay: NewOverlay,
+        *,
+        leaf: Parent = LEAF,
+        expect_version: int | None = None,
+        change: Literal["overlay", "compact"] = "overlay",
+    ) -> OverlayAdded:
+        """Lay an overlay on the messages of the path to `leaf` from `from_id` to `to_id`; `change` is its record's kind.
+
+        An id that is there answers that overlay. A range that another overlay of this path covers
+        answers it with `covered=True` and adds nothing, except that a compaction strictly inside
+        one raises `ConflictError`, as does any range that crosses an overlay on a path that both
+        would lie on. With `expect_version`, `StaleValueError` if a message in the range was
+        updated or deleted, or an overlay that ends in it added or removed, after that version.
+        `NotFoundError` for an absent session or message, `UsageError` for one off the path.
+        """
+        ...
+
+    def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:
+        """The overlays that lie on the path to `leaf`, or all of the session, in the order they were added."""
+        ...
+
+    def overlay(self, session: SessionRef, id: str) -> Overlay | None:
+        """One overlay by its id."""
+        ...
+
+    def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
+        """Take an overlay away; answers what it was, `None` if there is none."""
+        ...
+
+    def covering(self, session: SessionRef, ids: Sequence[str]) -> dict[str, list[str]]:
+        """The ids of the overlays that cover each of these messages; messages that none covers are left out."""
+        ...
+
+    def claim_compaction(self, session: SessionRef, token: str, *, until_us: int) -> bool:
+        """Take the right to compact this session until a time, for one holder at a time across processes.
+
+        `False` if somebody else holds it; its own holder may take it again to keep it longer.
+        """
+        ...
+
+    def release_compaction(self, session: SessionRef, token: str) -> None:
+        """Give the right back; harmless if it is not held any more."""
         ...

@@ -11,10 +11,22 @@ from typing import Any, Literal
 
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
-from plait.model import LEAF, Damaged, Finding, Json, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.model import (
+    LEAF,
+    Damaged,
+    Finding,
+    Json,
+    Message,
+    Overlay,
+    OverlayAdded,
+    Parent,
+    SessionInfo,
+    SessionPage,
+    Totals,
+)
 from plait.pauses import aside
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, merge, read
+from plait.store.plans import append, attachments, catalogue, change, common, merge, overlays, read
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
@@ -23,6 +35,7 @@ from plait.store.protocol import (
     Graft,
     Kind,
     NewMessage,
+    NewOverlay,
     Path,
     Scope,
     SessionRef,
@@ -130,8 +143,11 @@ class PlanStore:
         options |= {"limit": limit, "budget_bytes": budget_bytes}
         return self.driver.read(partial(read.load, session, path, **options))
 
-    def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
-        return self.driver.read(partial(read.stats, session, path, after_seq=after_seq, limit=limit))
+    def stats(
+        self, session: SessionRef, path: Path, *, after_seq: int = 0, before_seq: int | None = None, limit: int = 1000
+    ) -> list[Stat]:
+        options: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "limit": limit}
+        return self.driver.read(partial(read.stats, session, path, **options))
 
     def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
         return self.driver.read(partial(read.suffix, session, path, count=count, budget_bytes=budget_bytes))
@@ -198,6 +214,38 @@ class PlanStore:
             return False
         self._purge()
         return True
+
+    # -- overlays --------------------------------------------------------------
+
+    def add_overlay(
+        self,
+        session: SessionRef,
+        overlay: NewOverlay,
+        *,
+        leaf: Parent = LEAF,
+        expect_version: int | None = None,
+        change: Literal["overlay", "compact"] = "overlay",
+    ) -> OverlayAdded:
+        options: dict[str, Any] = {"leaf": leaf, "expect_version": expect_version, "change": change}
+        return self.driver.write(partial(overlays.add, session, overlay, self._mark(), **options))
+
+    def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:
+        return self.driver.read(partial(overlays.listing, session, leaf, everywhere=everywhere))
+
+    def overlay(self, session: SessionRef, id: str) -> Overlay | None:
+        return self.driver.read(partial(overlays.get, session, id))
+
+    def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
+        return self.driver.write(partial(overlays.remove, session, id, self._mark()))
+
+    def covering(self, session: SessionRef, ids: Sequence[str]) -> dict[str, list[str]]:
+        return self.driver.read(partial(overlays.covering, session, ids))
+
+    def claim_compaction(self, session: SessionRef, token: str, *, until_us: int) -> bool:
+        return self.driver.write(partial(overlays.claim, session, token, self._clock(), until_us))
+
+    def release_compaction(self, session: SessionRef, token: str) -> None:
+        self.driver.write(partial(overlays.release, session, token))
 
     # -- staged work -----------------------------------------------------------
 

@@ -13,7 +13,7 @@ from plait.logic.prepare import differs
 from plait.logic.strands import SEQ_MASK, seq_of, strand_of
 from plait.model import Damaged, Leaf, Message, Parent
 from plait.store.plan import Ask, Head, Plan, Put
-from plait.store.plans import common, messages
+from plait.store.plans import common, messages, overlays
 from plait.store.plans.common import Mark
 from plait.store.protocol import Expect, Kind, NewMessage, Range, SessionRef, Written
 
@@ -62,7 +62,7 @@ def append(
         if found is None:
             written.append((yield from _insert(to, place, message)))
         else:
-            written.append((yield from _existing(place, found, message, refuse_other=refuse_other)))
+            written.append((yield from _existing(head, place, found, message, refuse_other=refuse_other)))
     if any(item.inserted for item in written):
         yield from common.touch(ref, head, mark)
     return written
@@ -102,10 +102,10 @@ def _place(head: Head, parent: Parent) -> Plan[Place]:
     key = yield from common.find(head, parent)
     if not key:
         raise NotFoundError(f"there is no message {parent!r} in this session to append to; pass parent=None for a root")
-    return Place(key, parent, (yield from common.is_tip(key)))
+    return Place(key, parent, (yield from common.is_tip(head, key)))
 
 
-def _existing(place: Place, key: int, new: NewMessage, *, refuse_other: bool) -> Plan[Written]:
+def _existing(head: Head, place: Place, key: int, new: NewMessage, *, refuse_other: bool) -> Plan[Written]:
     """The stored form of a message that is there already; the chain goes on after it."""
     rows = yield Ask("message_by_key", (key,))
     if not rows:
@@ -116,16 +116,19 @@ def _existing(place: Place, key: int, new: NewMessage, *, refuse_other: bool) ->
     other = not (yield from messages.same(rows[0], new)) and differs(message, new)
     if other and refuse_other:
         raise ConflictError(f"message {new.id!r} is stored already, with other content", message_id=new.id)
-    place.key, place.id, place.tip = key, message.id, (yield from common.is_tip(key))
+    place.key, place.id, place.tip = key, message.id, (yield from common.is_tip(head, key))
     return Written(message, inserted=False, differs=other)
 
 
 def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
     head = to.head
-    if to.activate and place.key != head.leaf:
+    moved = to.activate and place.key != head.leaf
+    if moved:
         head.set_path((yield from path_totals(head, place.key)))
     parent_id = place.id
     place.key, place.id, place.tip = (yield from _new_key(head, place)), message.id, True
+    if moved and head.overlays:
+        head.set_hidden((yield from overlays.hidden_on(head, (yield from common.path_to(place.key)))))
     head.version += 1
     yield Put("add_message_id", [(head.incarnation, message.id, place.key)])
     yield from messages.insert(to.ref, place.key, head.version, message, imported=to.kind == "import")

@@ -174,7 +174,8 @@ def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> P
     yield Do("drop_info", (head.session,))
     yield Put("add_purge", [(head.incarnation,)])
     yield from common.record(head, "delete session", mark, {})
-    head.live = head.leaf = head.messages = head.bytes = head.tokens = 0
+    head.live = head.leaf = head.messages = head.bytes = head.tokens = head.overlays = 0
     head.set_path((0, 0, 0))
+    head.set_hidden((0, 0, 0))
     head.moved()
     return head.incarnation

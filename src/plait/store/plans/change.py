@@ -10,7 +10,7 @@ from plait.logic import slices
 from plait.logic.ids import can_be_stored
 from plait.model import Damaged
 from plait.store.plan import Ask, Bind, Do, Head, Plan, Put
-from plait.store.plans import append, common, messages
+from plait.store.plans import append, common, messages, overlays
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewMessage, SessionRef, Updated
 
@@ -27,8 +27,10 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
         return Updated(old, changed=False)
     yield from _replace(ref, key, row[messages.FLAGS], new)
     on_path = yield from _on_path(head, key)
-    head.add(0, new.bytes - row[messages.BYTES], new.tokens - row[messages.TOKENS], on_path=on_path)
+    grown = (new.bytes - row[messages.BYTES], new.tokens - row[messages.TOKENS])
+    head.add(0, *grown, on_path=on_path)
     yield from common.record(head, "update", mark, {"id": new.id, "key": key})
+    yield from overlays.note_changed(head, [(key, 0, *grown)], mark)
     yield from common.touch(ref, head, mark)
     (row,) = yield Ask("message_by_key", (key,))
     stored = yield from messages.with_parent(row)
@@ -68,9 +70,10 @@ def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
     if not keys:
         return []
     yield from common.locate(head)
-    yield from _uncount(head, list(keys.values()))
+    gone = yield from _uncount(head, list(keys.values()))
     yield from _remove_rows(head, list(keys.values()))
     yield from common.record(head, "delete", mark, {"ids": list(keys), "keys": list(keys.values())})
+    yield from overlays.note_changed(head, gone, mark)
     if head.leaf_id in keys:
         yield from _settle_leaf(head)
     head.located = False
@@ -78,10 +81,14 @@ def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
     return list(keys)
 
 
-def _uncount(head: Head, keys: list[int]) -> Plan[None]:
+def _uncount(head: Head, keys: list[int]) -> Plan[list[tuple[int, int, int, int]]]:
+    """Take messages off the totals; answers each key and by how much they changed."""
     ranges = (yield from common.path_to(head.leaf)) if head.path_messages is not None else ()
+    gone: list[tuple[int, int, int, int]] = []
     for key, size, tokens in (yield Ask("message_sizes", (jsontext.encode(keys),))):
         head.add(-1, -size, -tokens, on_path=common.on_ranges(key, ranges))
+        gone.append((key, -1, -size, -tokens))
+    return gone
 
 
 def _remove_rows(head: Head, keys: list[int]) -> Plan[None]:
@@ -99,6 +106,7 @@ def _settle_leaf(head: Head) -> Plan[None]:
     rows = yield Ask("newest_message", (head.incarnation,))
     head.leaf = rows[0][0] if rows else 0
     head.set_path((0, 0, 0) if not rows else None)
+    yield from overlays.recount(head)
 
 
 def clear(ref: SessionRef, mark: Mark) -> Plan[int | None]:
@@ -109,8 +117,9 @@ def clear(ref: SessionRef, mark: Mark) -> Plan[int | None]:
     old = head.incarnation
     head.incarnation = yield from common.next_number("incarnation")
     yield Do("new_life", (head.incarnation, head.session))
-    head.leaf = head.messages = head.bytes = head.tokens = 0
+    head.leaf = head.messages = head.bytes = head.tokens = head.overlays = 0
     head.set_path((0, 0, 0))
+    head.set_hidden((0, 0, 0))
     head.moved()
     yield Bind(ref, head.incarnation)
     yield Put("add_purge", [(old,)])
@@ -131,6 +140,7 @@ def checkout(ref: SessionRef, id: str, mark: Mark) -> Plan[bool]:
     head.set_path((yield from append.path_totals(head, key)))
     head.leaf = key
     head.moved()
+    yield from overlays.recount(head)
     yield from common.record(head, "checkout", mark, {"id": id, "key": key})
     yield from common.touch(ref, head, mark)
     return True
@@ -147,6 +157,7 @@ def purge_step(incarnation: int, limit: int) -> Plan[bool]:
         yield Do("drop_message_ids", (incarnation, listed))
         yield Do("drop_messages", (listed,))
         return True
+    yield from overlays.purge(incarnation)
     yield Do("drop_strands", (incarnation,))
     yield Do("drop_purge", (incarnation,))
     return False

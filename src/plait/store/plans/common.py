@@ -171,14 +171,17 @@ def locate(head: Head) -> Plan[None]:
         return
     row = (yield from last_at(head.leaf)) if head.leaf else None
     head.leaf_id = row[1] if row else None
-    head.tip = head.leaf != 0 and (yield from is_tip(head.leaf))
+    head.tip = head.leaf != 0 and (yield from is_tip(head, head.leaf))
     head.located = True
 
 
-def is_tip(key: int) -> Plan[bool]:
-    """Whether no surviving row of the key's strand comes after it."""
-    rows = yield Ask("last_in_range", (key + 1, key_of(strand_of(key), MAX_SEQ)))
-    return not rows
+def is_tip(head: Head, key: int) -> Plan[bool]:
+    """Whether the key's strand can be gone on with after it: no surviving row and no overlay's end comes after."""
+    rest = (key + 1, key_of(strand_of(key), MAX_SEQ))
+    if (yield Ask("last_in_range", rest)):
+        return False
+    # What goes on here is not to run through the place of a deleted message where an overlay ends.
+    return not head.overlays or not (yield Ask("overlays_ending", (jsontext.encode([rest]),)))
 
 
 def resolve(head: Head, leaf: Parent) -> Plan[int]:
@@ -188,11 +191,8 @@ def resolve(head: Head, leaf: Parent) -> Plan[int]:
     return 0 if leaf is None else (yield from find(head, leaf))
 
 
-def fixed_path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
+def fixed_path(head: Head, leaf: Parent) -> Plan[Path]:
     """The path to `leaf` in this committed state."""
-    head = yield from take(ref)
-    if head is None:
-        return None
     ranges = yield from path_to((yield from resolve(head, leaf)))
     row = yield from last_row(reversed(ranges))
     return Path(head.incarnation, head.version, row[1] if row else None, ranges)

@@ -8,7 +8,7 @@ from plait import jsontext
 from plait.errors import ConflictError, LimitError, NotFoundError
 from plait.logic.strands import MAX_SEQ, seq_of, strand_of
 from plait.store.plan import Ask, Do, Head, Plan
-from plait.store.plans import common
+from plait.store.plans import common, overlays
 from plait.store.plans import stage as staging
 from plait.store.plans.common import Mark
 from plait.store.protocol import Graft, SessionRef
@@ -56,6 +56,7 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
             raise ConflictError(f"message {graft.parent!r} was added while these were staged; try again")
         yield Do("graft_strand", (strand_of(parent), seq_of(parent), strand_of(root)))
     yield Do("graft_versions", (head.version, source.incarnation))
+    yield from overlays.graft(source, head)
     yield Do("graft_message_ids", (head.incarnation, source.incarnation))
     yield Do("graft_strands", (head.incarnation, source.incarnation))
     head.version += source.version
@@ -71,6 +72,8 @@ def _refuse_doubles(target: SessionRef, into: int, source: int) -> Plan[None]:
     rows = yield Ask("shared_ids", (into, source))
     if rows:
         raise ConflictError(f"message {rows[0][0]!r} was added to session {target.id!r} meanwhile; try again")
+    if (yield Ask("shared_overlays", (into, source))):
+        raise ConflictError(f"an overlay was added to session {target.id!r} meanwhile; try again")
 
 
 def _follow(head: Head, leaf: str | None) -> Plan[None]:
@@ -84,3 +87,4 @@ def _follow(head: Head, leaf: str | None) -> Plan[None]:
     head.set_path(None)
     head.leaf = key
     head.moved()
+    yield from overlays.recount(head)

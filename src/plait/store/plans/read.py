@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from plait import jsontext
 from plait.errors import SessionDeletedError
+from plait.logic import view
 from plait.logic.strands import MAX_SEQ, SEQ_MASK, Strand, Tree, key_of, seq_of, strand_of
 from plait.model import Damaged, Message, Parent, Totals
 from plait.store.plan import Ask, Head, Plan, Row
-from plait.store.plans import common, messages
+from plait.store.plans import common, messages, overlays
 from plait.store.protocol import Path, Range, SessionRef, Stat, Suffix
 
 Found = list[Message | Damaged]
@@ -21,7 +24,11 @@ SUFFIX_ROWS = 50
 
 def path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
     """The path to a leaf, fixed in one committed state."""
-    return common.fixed_path(ref, leaf)
+    head = yield from common.take(ref)
+    if head is None:
+        return None
+    fixed = yield from common.fixed_path(head, leaf)
+    return replace(fixed, laid=(yield from overlays.laid_on(head, fixed.ranges))) if head.overlays else fixed
 
 
 def load(
@@ -187,11 +194,11 @@ def _next_keys(head: Head, after_seq: int, limit: int, budget_bytes: int) -> Pla
     return keys
 
 
-def stats(ref: SessionRef, path: Path, *, after_seq: int, limit: int) -> Plan[list[Stat]]:
+def stats(ref: SessionRef, path: Path, *, after_seq: int, before_seq: int | None, limit: int) -> Plan[list[Stat]]:
     """Rows of a path without their content."""
     yield from _same_life(ref, path)
     found: list[Stat] = []
-    for item in _between(path.ranges, after_seq, None):
+    for item in _between(path.ranges, after_seq, before_seq):
         args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), limit - len(found))
         for key, id, role, size, tokens, at in (yield Ask("message_stats", args)):
             found.append(Stat(id, seq_of(key), role, size, tokens, at))
@@ -201,34 +208,78 @@ def stats(ref: SessionRef, path: Path, *, after_seq: int, limit: int) -> Plan[li
 
 
 def suffix(ref: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Plan[Suffix]:
-    """Where the longest suffix within both bounds begins, and what the whole path holds."""
+    """Where the longest suffix of what the path shows begins, within both bounds, and what the whole path holds."""
     head = yield from _same_life(ref, path)
     start, rows, size = yield from _suffix_start(path, count, budget_bytes)
     loaded: Found | None = None
     if rows <= SUFFIX_ROWS and size <= messages.LARGE_BYTES:
-        loaded = (yield from _window(path, start - 1, None, False, rows, size + 1)) if rows else []
+        loaded = (yield from _shown(path, start, rows, size)) if rows else []
+    hidden = view.hidden(path.laid)
     end = key_of(path.ranges[-1].strand, path.ranges[-1].hi) if path.ranges else 0
     if head.leaf == end and head.path_messages is not None:
-        return Suffix(start, head.path_messages, head.path_bytes or 0, head.path_tokens or 0, loaded)
-    return Suffix(start, *(yield from common.range_totals(path.ranges)), loaded)
+        return Suffix(start, head.path_messages, head.path_bytes or 0, head.path_tokens or 0, loaded, hidden)
+    return Suffix(start, *(yield from common.range_totals(path.ranges)), loaded, hidden)
+
+
+def _shown(path: Path, start: int, rows: int, size: int) -> Plan[Found]:
+    """All that a path shows from a seq on."""
+    found: Found = []
+    for item in view.plan(path, after_seq=start - 1):
+        if isinstance(item, view.Run):
+            found += yield from _window(path, item.lo - 1, item.hi + 1, False, rows, size + 1)
+        else:
+            found.append(item)
+    return found
+
+
+class _Suffix:
+    """The suffix found so far: the seq that it begins at, its messages and its bytes."""
+
+    def __init__(self, count: int | None, budget_bytes: int | None) -> None:
+        self.start = self.taken = self.total = 0
+        self._count, self._budget_bytes = count, budget_bytes
+
+    @property
+    def left(self) -> int:
+        return MAX_SEQ if self._count is None else self._count - self.taken
+
+    @property
+    def room(self) -> int | None:
+        """Up to the first row that no longer fits."""
+        return None if self._budget_bytes is None else max(self._budget_bytes - self.total, 0) + 1
+
+    def take(self, seq: int, size: int) -> bool:
+        """Take one more, whose first seq is given, if it fits."""
+        if self.left <= 0 or (self._budget_bytes is not None and self.taken and self.total + size > self._budget_bytes):
+            return False
+        self.start, self.taken, self.total = seq, self.taken + 1, self.total + size
+        return True
 
 
 def _suffix_start(path: Path, count: int | None, budget_bytes: int | None) -> Plan[tuple[int, int, int]]:
-    """The seq that the suffix begins at, its rows and its bytes."""
-    start = taken = total = 0
+    """The seq that the suffix begins at, its messages and its bytes."""
+    found = _Suffix(count, budget_bytes)
     heavy = count is None and budget_bytes is None
-    for item in reversed(path.ranges):
-        left = MAX_SEQ if count is None else count - taken
-        if left <= 0:
+    for item in reversed(view.plan(path)):
+        if isinstance(item, view.Run):
+            fits = yield from _take_rows(path, item, found, heavy=heavy)
+        else:
+            fits = found.take(item.overlay.from_seq, item.bytes)
+        if not fits:
             break
-        # Up to the first row that no longer fits.
-        room = None if budget_bytes is None else max(budget_bytes - total, 0) + 1
-        args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), left)
-        for key, size in (yield Ask("sizes_down", args, budget_bytes=room, size_at=1, heavy=heavy)):
-            if budget_bytes is not None and taken and total + size > budget_bytes:
-                return start, taken, total
-            start, taken, total = seq_of(key), taken + 1, total + size
-    return start, taken, total
+    return found.start, found.taken, found.total
+
+
+def _take_rows(path: Path, run: view.Run, found: _Suffix, *, heavy: bool) -> Plan[bool]:
+    """Take the rows of a run, newest first, as long as they fit; whether all of them did."""
+    for item in reversed(list(_between(path.ranges, run.lo - 1, run.hi + 1))):
+        if found.left <= 0:
+            return False
+        args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), found.left)
+        for key, size in (yield Ask("sizes_down", args, budget_bytes=found.room, size_at=1, heavy=heavy)):
+            if not found.take(seq_of(key), size):
+                return False
+    return True
 
 
 def totals(ref: SessionRef) -> Plan[Totals]:
@@ -242,11 +293,15 @@ def totals_of(head: Head) -> Plan[Totals]:
     known: Any = (head.path_messages, head.path_bytes, head.path_tokens)
     if head.path_messages is None:
         known = yield from common.range_totals((yield from common.path_to(head.leaf)))
-    return Totals(head.messages, head.bytes, head.tokens, *known)
+    hidden: Any = (head.hidden_messages, head.hidden_bytes, head.hidden_tokens)
+    if head.hidden_messages is None:
+        hidden = yield from overlays.hidden_on(head, (yield from common.path_to(head.leaf)))
+    seen = (whole - less for whole, less in zip(known, hidden, strict=True))
+    return Totals(head.messages, head.bytes, head.tokens, *known, *seen)
 
 
 def changed_since(ref: SessionRef, path: Path) -> Plan[bool]:
-    """Whether a message of the path was updated or deleted since the path was fixed."""
+    """Whether the path was changed since it was fixed: a message updated or deleted, an overlay added or removed."""
     head = yield from common.take(ref)
     if head is None or head.incarnation != path.incarnation:
         return True

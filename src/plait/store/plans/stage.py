@@ -5,7 +5,7 @@ from __future__ import annotations
 from plait.errors import ConflictError, StaleValueError
 from plait.logic.strands import key_of, seq_of
 from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Take
-from plait.store.plans import common, read
+from plait.store.plans import common, overlays, read
 from plait.store.plans.common import Mark
 from plait.store.protocol import Path, Range, SessionRef
 
@@ -80,6 +80,9 @@ def publish_copy(
         yield from unchanged(source, path)
     head = yield from common.take(stage)
     assert head is not None
+    origin = yield from common.take(source)
+    if origin is not None and path is not None and head.leaf:
+        yield from overlays.copy(origin, path.ranges, head, mark)
     yield Put("add_info", [(head.session, name, None, source.id, 0, "{}", "{}")])
     return (yield from publish(stage, target, mark))
 

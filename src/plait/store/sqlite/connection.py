@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plait.errors import CorruptError, SchemaError, StoreBusyError, StoreUnavailableError
-from plait.store.sqlite.statements import migrations
+from plait.store.sqlite.statements import bridges, migrations
 
 T = TypeVar("T")
 Durability = Literal["strict", "process", "relaxed"]
@@ -114,6 +114,11 @@ def open_writer(settings: Settings) -> apsw.Connection:
 def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
     """A connection that only reads; it waits for nobody unless told to."""
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
+    if settings.read_only:  # else the file has been migrated
+        version = _patiently(settings, lambda: _version(connection))
+        for number, script in bridges():
+            if number > version:
+                connection.execute(script)
     connection.set_busy_timeout(settings.busy_timeout_ms if wait else 0)
     return connection
 

@@ -243,5 +243,9 @@ def _saved(head: Head) -> Row:
         head.path_bytes,
         head.path_tokens,
         head.active_at_us,
+        head.overlays,
+        head.hidden_messages,
+        head.hidden_bytes,
+        head.hidden_tokens,
         head.session,
     )

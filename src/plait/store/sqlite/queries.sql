@@ -5,7 +5,8 @@ UPDATE counter SET value = value + 1 WHERE name = :name RETURNING value;
 -- find_session
 -- The session row by its name: the one place where a scope is checked.
 SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
-       path_messages, path_bytes, path_tokens, created_at, active_at
+       path_messages, path_bytes, path_tokens, created_at, active_at,
+       overlays, hidden_messages, hidden_bytes, hidden_tokens
   FROM session WHERE tenant = :tenant AND owner = :owner AND id = :id;
 
 -- create_session
@@ -22,19 +23,24 @@ VALUES (:incarnation, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, :created_at, :active_at, 
 UPDATE session
    SET live = :live, next_seq = :next_seq, leaf = :leaf, version = :version, epoch = :epoch,
        messages = :messages, bytes = :bytes, tokens = :tokens, path_messages = :path_messages,
-       path_bytes = :path_bytes, path_tokens = :path_tokens, active_at = :active_at
+       path_bytes = :path_bytes, path_tokens = :path_tokens, active_at = :active_at, overlays = :overlays,
+       hidden_messages = :hidden_messages, hidden_bytes = :hidden_bytes, hidden_tokens = :hidden_tokens
  WHERE session = :session;
 
 -- save_sessions
 -- The same for many rows in one statement; for a single one it takes six times as long.
 WITH new (live, next_seq, leaf, version, epoch, messages, bytes, tokens,
-          path_messages, path_bytes, path_tokens, active_at, session) AS (
+          path_messages, path_bytes, path_tokens, active_at,
+          overlays, hidden_messages, hidden_bytes, hidden_tokens, session) AS (
 VALUES (:live, :next_seq, :leaf, :version, :epoch, :messages, :bytes, :tokens,
-        :path_messages, :path_bytes, :path_tokens, :active_at, :session))
+        :path_messages, :path_bytes, :path_tokens, :active_at,
+        :overlays, :hidden_messages, :hidden_bytes, :hidden_tokens, :session))
 UPDATE session
    SET live = new.live, next_seq = new.next_seq, leaf = new.leaf, version = new.version, epoch = new.epoch,
        messages = new.messages, bytes = new.bytes, tokens = new.tokens, path_messages = new.path_messages,
-       path_bytes = new.path_bytes, path_tokens = new.path_tokens, active_at = new.active_at
+       path_bytes = new.path_bytes, path_tokens = new.path_tokens, active_at = new.active_at,
+       overlays = new.overlays, hidden_messages = new.hidden_messages, hidden_bytes = new.hidden_bytes,
+       hidden_tokens = new.hidden_tokens
   FROM new WHERE session.session = new.session;
 
 -- new_life
@@ -94,7 +100,8 @@ SELECT max(bucket) FROM activity WHERE tenant = :tenant AND owner = :owner AND b
 -- sessions_in_bucket
 -- The live sessions of a scope last active in a coarse time.
 SELECT s.session, s.incarnation, s.live, s.next_seq, s.leaf, s.version, s.epoch, s.messages, s.bytes, s.tokens,
-       s.path_messages, s.path_bytes, s.path_tokens, s.created_at, s.active_at, s.id
+       s.path_messages, s.path_bytes, s.path_tokens, s.created_at, s.active_at,
+       s.overlays, s.hidden_messages, s.hidden_bytes, s.hidden_tokens, s.id
   FROM activity AS a JOIN session AS s ON s.session = a.session
  WHERE a.tenant = :tenant AND a.owner = :owner AND a.bucket = :bucket AND s.live = 1;
 
@@ -379,10 +386,10 @@ INSERT INTO change (session, version, incarnation, kind, operation, at, data)
 VALUES (:session, :version, :incarnation, :kind, :operation, :at, :data);
 
 -- changed_keys
--- Keys of the messages updated or deleted in a session after a version.
-SELECT CASE c.kind WHEN 'update' THEN json_extract(c.data, '$.key') ELSE k.value END
+-- Keys of the messages updated or deleted in a session after a version, and where overlays changed since end.
+SELECT CASE c.kind WHEN 'delete' THEN k.value ELSE json_extract(c.data, '$.key') END
   FROM change AS c LEFT JOIN json_each(CASE c.kind WHEN 'delete' THEN c.data ELSE '{"keys":[]}' END, '$.keys') AS k
- WHERE c.session = :session AND c.version > :version AND c.kind IN ('update', 'delete');
+ WHERE c.session = :session AND c.version > :version AND c.kind IN ('update', 'delete', 'overlay', 'compact');
 
 -- add_purge
 -- A life that is over and whose rows are to be removed.
@@ -402,3 +409,104 @@ SELECT m.key, m.id, m.flags FROM strand AS s
 -- drop_purge
 -- A life has been purged.
 DELETE FROM purge WHERE incarnation = :incarnation;
+
+-- add_overlay
+-- An overlay.
+INSERT INTO overlay (incarnation, place, first, version, kind, role, tokens, bytes, created_at,
+                     covered_messages, covered_bytes, covered_tokens, left_messages, left_bytes, left_tokens,
+                     stale, id, from_id, to_id, summary)
+VALUES (:incarnation, :place, :first, :version, :kind, :role, :tokens, :bytes, :created_at,
+        :covered_messages, :covered_bytes, :covered_tokens, :left_messages, :left_bytes, :left_tokens,
+        :stale, :id, :from_id, :to_id, :summary) RETURNING overlay;
+
+-- add_overlay_range
+-- A run of one strand that an overlay covers.
+INSERT INTO overlay_range (strand, lo, overlay, hi) VALUES (:strand, :lo, :overlay, :hi);
+
+-- find_overlay
+-- An overlay by its id.
+SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes, o.created_at,
+       o.covered_messages, o.covered_bytes, o.covered_tokens, o.left_messages, o.left_bytes, o.left_tokens, o.stale, o.id,
+       o.from_id, o.to_id, o.summary
+  FROM overlay AS o WHERE o.incarnation = :incarnation AND o.id = :id;
+
+-- overlays_of
+-- The overlays of a session.
+SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes, o.created_at,
+       o.covered_messages, o.covered_bytes, o.covered_tokens, o.left_messages, o.left_bytes, o.left_tokens, o.stale, o.id,
+       o.from_id, o.to_id, o.summary
+  FROM overlay AS o WHERE o.incarnation = :incarnation;
+
+-- overlays_ending
+-- The overlays that end in a JSON list of key ranges, without what they say.
+SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes, o.created_at,
+       o.covered_messages, o.covered_bytes, o.covered_tokens, o.left_messages, o.left_bytes, o.left_tokens, o.stale, o.id
+  FROM json_each(:ranges) AS r
+ CROSS JOIN overlay AS o ON o.place BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]');
+
+-- overlay_texts
+-- What the overlays of a JSON list of numbers say, and of what.
+SELECT o.overlay, o.from_id, o.to_id, o.summary
+  FROM json_each(:overlays) AS asked CROSS JOIN overlay AS o ON o.overlay = asked.value;
+
+-- overlays_over
+-- Which overlays cover the places of a JSON list of keys.
+SELECT asked.value, r.overlay
+  FROM json_each(:keys) AS asked
+ CROSS JOIN overlay_range AS r
+    ON r.strand = asked.value >> 32 AND r.lo <= (asked.value & 4294967295) AND r.hi >= (asked.value & 4294967295);
+
+-- overlays_by_number
+-- The overlays of a JSON list of numbers, without what they say.
+SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes, o.created_at,
+       o.covered_messages, o.covered_bytes, o.covered_tokens, o.left_messages, o.left_bytes, o.left_tokens, o.stale, o.id
+  FROM json_each(:overlays) AS asked CROSS JOIN overlay AS o ON o.overlay = asked.value;
+
+-- change_overlay
+-- What is left below an overlay has changed.
+UPDATE overlay SET left_messages = left_messages + :messages, left_bytes = left_bytes + :bytes,
+                   left_tokens = left_tokens + :tokens, stale = 1
+ WHERE overlay = :overlay;
+
+-- drop_overlay
+-- Remove an overlay.
+DELETE FROM overlay WHERE overlay = :overlay;
+
+-- drop_overlay_ranges
+-- Remove what an overlay covers.
+DELETE FROM overlay_range WHERE overlay = :overlay;
+
+-- graft_overlays
+-- Make the overlays of staged messages a session's own, numbered after its changes.
+UPDATE overlay SET incarnation = :into, version = version + :version WHERE incarnation = :incarnation;
+
+-- shared_overlays
+-- The id of an overlay that two lives of sessions both have.
+SELECT a.id FROM overlay AS a JOIN overlay AS b ON b.incarnation = :into AND b.id = a.id
+ WHERE a.incarnation = :source LIMIT 1;
+
+-- graft_changes
+-- Hand the record of staged overlays over to the session they are added to.
+UPDATE change SET session = :session, version = version + :version, incarnation = :incarnation
+ WHERE session = :hidden AND kind IN ('overlay', 'compact');
+
+-- purge_overlays
+-- Remove the overlays of a life that is over; their ranges go first.
+DELETE FROM overlay WHERE incarnation = :incarnation;
+
+-- purge_overlay_ranges
+-- Remove what the overlays of a life that is over cover.
+DELETE FROM overlay_range WHERE overlay IN (SELECT overlay FROM overlay WHERE incarnation = :incarnation);
+
+-- find_claim
+-- Who is compacting a session.
+SELECT token, until FROM compaction_claim WHERE incarnation = :incarnation;
+
+-- put_claim
+-- Somebody is compacting a session.
+INSERT INTO compaction_claim (incarnation, token, until) VALUES (:incarnation, :token, :until)
+    ON CONFLICT (incarnation) DO UPDATE SET token = excluded.token, until = excluded.until;
+
+-- drop_claim
+-- Nobody is compacting a session any more.
+DELETE FROM compaction_claim WHERE incarnation = :incarnation;

@@ -57,8 +57,17 @@ def load() -> dict[str, Statement]:
 
 def migrations() -> list[tuple[int, str]]:
     """The migrations in order: (version, script)."""
-    names = sorted(name for name in os.listdir(os.path.join(_FOLDER, "migrations")) if name.endswith(".sql"))
-    return [(int(name.split("_")[0]), read("migrations", name)) for name in names]
+    return _numbered("migrations")
+
+
+def bridges() -> list[tuple[int, str]]:
+    """What a connection that may not migrate does instead, so that statements find what they name."""
+    return _numbered("bridges")
+
+
+def _numbered(folder: str) -> list[tuple[int, str]]:
+    names = sorted(name for name in os.listdir(os.path.join(_FOLDER, folder)) if name.endswith(".sql"))
+    return [(int(name.split("_")[0]), read(folder, name)) for name in names]
 
 
 def read(*path: str) -> str:

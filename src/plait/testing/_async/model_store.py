@@ -12,7 +12,7 @@ import copy
 import hashlib
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal
 
 from plait import formats, jsontext, times
@@ -22,15 +22,32 @@ from plait.errors import (
     LeafMovedError,
     NotFoundError,
     SessionDeletedError,
+    StaleValueError,
     UsageError,
 )
 from plait.logic.ids import STAGE_PREFIX
-from plait.model import Damaged, Json, Leaf, Message, Parent, SessionInfo, SessionPage, Totals
+from plait.model import (
+    LEAF,
+    OVERLAY_PREFIX,
+    Covered,
+    Damaged,
+    Json,
+    Leaf,
+    Message,
+    Overlay,
+    OverlayAdded,
+    Parent,
+    SessionInfo,
+    SessionPage,
+    Totals,
+)
 from plait.store.protocol import (
     Described,
     Expect,
     Kind,
+    Laid,
     NewMessage,
+    NewOverlay,
     Path,
     Range,
     Scope,
@@ -44,6 +61,22 @@ from plait.store.protocol import (
 _PIECE = 1 << 20
 
 
+_Trail = tuple[tuple[int, int], ...]
+"""Places, each a strand and a seq."""
+
+
+@dataclass
+class _Laid:
+    """An overlay: what was given, the places it covers, the messages that were there."""
+
+    new: NewOverlay
+    places: _Trail
+    covers: Covered
+    role: str
+    version: int
+    stale: bool = False
+
+
 @dataclass
 class _Row:
     """A stored message: what was given, its place, and its parent as a plain id."""
@@ -52,7 +85,12 @@ class _Row:
     seq: int
     parent: str | None
     created_at_us: int
-    strand: int
+    trail: _Trail
+    """The places of all messages that ever were on the path to it, root first, and its own."""
+
+    @property
+    def strand(self) -> int:
+        return self.trail[-1][0]
 
 
 @dataclass
@@ -64,14 +102,20 @@ class _Life:
     active_at_us: int
     rows: dict[str, _Row] = field(default_factory=dict[str, _Row])
     leaf: str | None = None
+    place: _Trail = ()
+    """The trail of the leaf, also when the message there has been deleted."""
+    ends: dict[int, _Trail] = field(default_factory=dict[int, _Trail])
+    """The trail of the last message that was ever put into each strand."""
+    overlays: dict[str, _Laid] = field(default_factory=dict[str, _Laid])
+    claim: tuple[str, int] | None = None
     name: str | None = None
     owner: str | None = None
     parent_id: str | None = None
     pinned: bool = False
     metadata: Json = field(default_factory=dict[str, Any])
     state: Json = field(default_factory=dict[str, Any])
-    altered: list[tuple[int, _Row]] = field(default_factory=list[tuple[int, "_Row"]])
-    """Rows that were updated or deleted, each with the version of that change."""
+    altered: list[tuple[int, tuple[int, int]]] = field(default_factory=list[tuple[int, tuple[int, int]]])
+    """Places of rows that were updated or deleted, and ends of overlays that changed, each with its version."""
 
 
 @dataclass
@@ -135,6 +179,7 @@ class AsyncModelStore:
         if branched and expect is not None:
             parent, activate = expect.leaf_id, False
         after = _resolve_parent(life, parent)
+        trail = life.place if life and isinstance(parent, Leaf) else life.rows[after].trail if life and after else ()
         if not messages:
             return []
         for message in messages:
@@ -148,12 +193,12 @@ class AsyncModelStore:
             new = message.id not in life.rows
             differs = not new and _content(life.rows[message.id].new) != _content(message)
             if new:
-                self._insert(session, life, message, after)
+                self._insert(session, life, message, after, trail)
                 if activate:
-                    life.leaf = message.id
+                    life.leaf, life.place = message.id, life.rows[message.id].trail
             stored = _message(life.rows[message.id], self._media(session.scope))
             written.append(Written(stored, new, new and branched, differs))
-            after = message.id
+            after, trail = message.id, life.rows[message.id].trail
         session.incarnation = life.incarnation
         return written
 
@@ -171,7 +216,8 @@ class AsyncModelStore:
             self._keep_media(session.scope, message)
             row.new = message
             self._touch(session, life)
-            life.altered.append((self._counters[_key(session)].version, row))
+            life.altered.append((self._counters[_key(session)].version, row.trail[-1]))
+            self._mark_stale(session, life, [row])
             self._drop_unused(session.scope)
         return Updated(_message(row, self._media(session.scope)), changed)
 
@@ -187,9 +233,13 @@ class AsyncModelStore:
                 row.parent = _surviving(life, row.parent, gone)
             leaf = _surviving(life, life.leaf, gone)
             self._touch(session, life)
-            for id in removed:
-                life.altered.append((self._counters[_key(session)].version, life.rows.pop(id)))
-            life.leaf = leaf if leaf is not None or life.leaf is None else _newest(life)
+            gone_rows = [life.rows.pop(id) for id in removed]
+            life.altered += [(self._counters[_key(session)].version, row.trail[-1]) for row in gone_rows]
+            self._mark_stale(session, life, gone_rows)
+            if leaf is None and life.leaf is not None:
+                leaf = _newest(life)
+                life.place = life.rows[leaf].trail if leaf is not None else ()
+            life.leaf = leaf
             self._drop_unused(session.scope)
         return removed
 
@@ -201,7 +251,8 @@ class AsyncModelStore:
         counters = self._counters[_key(session)]
         counters.incarnation += 1
         life.incarnation = session.incarnation = counters.incarnation
-        life.rows, life.altered, life.leaf = {}, [], None
+        life.rows, life.altered, life.leaf, life.place = {}, [], None, ()
+        life.overlays, life.ends, life.claim = {}, {}, None
         self._touch(session, life)
         self._drop_unused(session.scope)
         return True
@@ -214,7 +265,7 @@ class AsyncModelStore:
         self._find(session)
         if life.leaf == id:
             return False
-        life.leaf = id
+        life.leaf, life.place = id, life.rows[id].trail
         self._touch(session, life)
         return True
 
@@ -227,10 +278,17 @@ class AsyncModelStore:
         copied = self._lives[_key(hidden)]
         copied.name, copied.parent_id = name, session.id
         for row in _path_rows(life, life.leaf if at is None else at) if life else []:
-            copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, strand=0)
-            copied.leaf = row.new.id
+            trail = (*copied.place, (0, row.seq))
+            copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, trail)
+            copied.leaf, copied.place, copied.ends[0] = row.new.id, trail, trail
             self._counters[_key(hidden)].version += 1
             self._counters[_key(hidden)].seq = max(self._counters[_key(hidden)].seq, row.seq)
+        for laid in _lying_on(life, life.place if at is None else _trail(life, at)) if life else []:
+            if life and _left(life, laid):
+                places = tuple(place for place in copied.place if laid.places[0][1] <= place[1] <= laid.places[-1][1])
+                self._counters[_key(hidden)].version += 1
+                version = self._counters[_key(hidden)].version
+                copied.overlays[laid.new.id] = replace(laid, places=places, version=version)
         await self.publish(hidden, target)
         copied.created_at_us = copied.active_at_us = created_at_us
         return len(copied.rows)
@@ -281,8 +339,9 @@ class AsyncModelStore:
         if life is None:
             return None
         rows = _path_rows(life, life.leaf if isinstance(leaf, Leaf) else leaf)
+        trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
         version = self._counters[_key(session)].version
-        return Path(life.incarnation, version, rows[-1].new.id if rows else None, _ranges(rows))
+        return Path(life.incarnation, version, rows[-1].new.id if rows else None, _ranges(trail), _laid(life, trail))
 
     async def load(
         self,
@@ -304,23 +363,26 @@ class AsyncModelStore:
         window = _window(rows[::-1] if newest_first else rows, limit, budget_bytes)
         return [_message(row, self._media(session.scope)) for row in window]
 
-    async def stats(self, session: SessionRef, path: Path, *, after_seq: int = 0, limit: int = 1000) -> list[Stat]:
-        """Rows of `path` after a seq without their content, root first."""
+    async def stats(
+        self, session: SessionRef, path: Path, *, after_seq: int = 0, before_seq: int | None = None, limit: int = 1000
+    ) -> list[Stat]:
+        """Rows of `path` between two seqs (both excluded) without their content, root first."""
         rows = [row for row in self._rows_on(session, path) if row.seq > after_seq]
+        rows = [row for row in rows if before_seq is None or row.seq < before_seq]
         return [_stat(row) for row in rows[:limit]]
 
     async def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
         """Where the longest suffix of `path` within both bounds begins, and what the whole path holds."""
         rows = self._rows_on(session, path)
         first = size = taken = 0
-        for row in reversed(rows):
-            taken, size = taken + 1, size + row.new.bytes
+        for seq, more in reversed(_shown(rows, path)):
+            taken, size = taken + 1, size + more
             if count is not None and taken > count:
                 break
             if budget_bytes is not None and size > budget_bytes and taken > 1:
                 break
-            first = row.seq
-        return Suffix(first, *_sums(rows))
+            first = seq
+        return Suffix(first, *_sums(rows), hidden=_hidden(path.laid))
 
     async def leaf(self, session: SessionRef) -> Message | None:
         """The active leaf."""
@@ -341,7 +403,7 @@ class AsyncModelStore:
         if life is None or life.incarnation != path.incarnation:
             return True
         return any(
-            version > path.version and _within(row, range) for version, row in life.altered for range in path.ranges
+            version > path.version and _within(place, range) for version, place in life.altered for range in path.ranges
         )
 
     async def newest(self, session: SessionRef) -> Message | None:
@@ -369,6 +431,106 @@ class AsyncModelStore:
         """Counts and sizes of the session and its active path; zeros if absent."""
         life = self._find(session)
         return _totals(life) if life else Totals()
+
+    # -- overlays
+
+    async def add_overlay(
+        self,
+        session: SessionRef,
+        overlay: NewOverlay,
+        *,
+        leaf: Parent = LEAF,
+        expect_version: int | None = None,
+        change: Literal["overlay", "compact"] = "overlay",
+    ) -> OverlayAdded:
+        """Lay an overlay on the messages of the path to `leaf` from `from_id` to `to_id`."""
+        life = self._look(session)
+        if life is None:
+            raise NotFoundError(f"there is no session {session.id!r} to lay an overlay on")
+        if overlay.id in life.overlays:
+            self._find(session)
+            return OverlayAdded(_overlay(life, life.overlays[overlay.id]), inserted=False)
+        trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
+        first, last = _end(life, overlay.from_id, trail), _end(life, overlay.to_id, trail)
+        places = tuple(place for place in trail if first.seq <= place[1] <= last.seq)
+        if not places:
+            raise UsageError(f"message {overlay.to_id!r} comes before {overlay.from_id!r}")
+        self._refuse_changed(session, life, places, expect_version)
+        over = _over(life, overlay, trail, places)
+        self._find(session)
+        if over is not None:
+            return OverlayAdded(_overlay(life, over), inserted=False, covered=True)
+        self._touch(session, life)
+        version = self._counters[_key(session)].version
+        covers = Covered(*_sums([row for row in life.rows.values() if row.trail[-1] in places]))
+        keeps = overlay.kind in ("replace", "unload") and last.new.role in ("user", "system")
+        laid = _Laid(overlay, places, covers, last.new.role if keeps else "assistant", version)
+        life.overlays[overlay.id] = laid
+        life.altered.append((version, places[-1]))
+        return OverlayAdded(_overlay(life, laid))
+
+    async def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:
+        """The overlays that lie on the path to `leaf`, or all of the session, in the order they were added."""
+        life = self._find(session)
+        if life is None:
+            return []
+        trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
+        found = list(life.overlays.values()) if everywhere else _lying_on(life, trail)
+        return [_overlay(life, laid) for laid in sorted(found, key=lambda laid: laid.version)]
+
+    async def overlay(self, session: SessionRef, id: str) -> Overlay | None:
+        """One overlay by its id."""
+        life = self._find(session)
+        return _overlay(life, life.overlays[id]) if life and id in life.overlays else None
+
+    async def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
+        """Take an overlay away; answers what it was, `None` if there is none."""
+        life = self._find(session)
+        if life is None or id not in life.overlays:
+            return None
+        laid = life.overlays[id]
+        removed = _overlay(life, life.overlays.pop(id))
+        self._touch(session, life)
+        life.altered.append((self._counters[_key(session)].version, laid.places[-1]))
+        return removed
+
+    async def covering(self, session: SessionRef, ids: Sequence[str]) -> dict[str, list[str]]:
+        """The ids of the overlays that cover each of these messages; messages that none covers are left out."""
+        life = self._find(session)
+        found: dict[str, list[str]] = {}
+        for id in ids:
+            if life is not None and id in life.rows:
+                laid = [item for item in life.overlays.values() if life.rows[id].trail[-1] in item.places]
+                found[id] = [item.new.id for item in sorted(laid, key=lambda item: item.version)]
+        return {id: over for id, over in found.items() if over}
+
+    async def claim_compaction(self, session: SessionRef, token: str, *, until_us: int) -> bool:
+        """Take the right to compact this session until a time, unless somebody else has it."""
+        life = self._find(session)
+        if life is None or (life.claim and life.claim[0] != token and life.claim[1] > self._now_us()):
+            return False
+        life.claim = (token, until_us)
+        return True
+
+    async def release_compaction(self, session: SessionRef, token: str) -> None:
+        """Give the right back; harmless if it is not held any more."""
+        life = self._find(session)
+        if life is not None and life.claim and life.claim[0] == token:
+            life.claim = None
+
+    def _refuse_changed(self, session: SessionRef, life: _Life, places: _Trail, version: int | None) -> None:
+        if version is not None and version > self._counters[_key(session)].version:
+            raise UsageError(f"the session has not come to version {version} yet")
+        if version is not None and any(at > version and place in places for at, place in life.altered):
+            raise StaleValueError(f"the range was changed since version {version}; read it again")
+
+    def _mark_stale(self, session: SessionRef, life: _Life, rows: list[_Row]) -> None:
+        """These rows were updated or deleted: so say the overlays over them, and each that says so first is a change."""
+        for laid in life.overlays.values():
+            if not laid.stale and any(row.trail[-1] in laid.places for row in rows):
+                laid.stale = True
+                self._counters[_key(session)].version += 1
+                life.altered.append((self._counters[_key(session)].version, laid.places[-1]))
 
     # -- catalogue
 
@@ -519,17 +681,18 @@ class AsyncModelStore:
         self._latest_us = max(self._latest_us + 1, time.time_ns() // 1000)
         return self._latest_us
 
-    def _insert(self, session: SessionRef, life: _Life, new: NewMessage, parent: str | None) -> None:
+    def _insert(self, session: SessionRef, life: _Life, new: NewMessage, parent: str | None, trail: _Trail) -> None:
         counters = self._counters[_key(session)]
         counters.seq += 1
         self._keep_media(session.scope, new)
-        above = life.rows.get(parent) if parent is not None else None
-        if above is not None and above.seq == max(r.seq for r in life.rows.values() if r.strand == above.strand):
-            strand = above.strand
+        if trail and _is_tip(life, trail[-1]):
+            strand = trail[-1][0]
+            trail = life.ends[strand]
         else:
             counters.strand += 1
             strand = counters.strand
-        life.rows[new.id] = _Row(new, counters.seq, parent, new.created_at_us, strand)
+        life.ends[strand] = (*trail, (strand, counters.seq))
+        life.rows[new.id] = _Row(new, counters.seq, parent, new.created_at_us, life.ends[strand])
         self._touch(session, life)
 
     def _rows_on(self, session: SessionRef, path: Path) -> list[_Row]:
@@ -537,7 +700,7 @@ class AsyncModelStore:
         if life is None or life.incarnation != path.incarnation:
             raise SessionDeletedError(f"session {session.id!r} was deleted or cleared while it was read")
         self._find(session)
-        on = [row for row in life.rows.values() if any(_within(row, range) for range in path.ranges)]
+        on = [row for row in life.rows.values() if any(_within(row.trail[-1], range) for range in path.ranges)]
         return sorted(on, key=lambda row: row.seq)
 
     def _messages(self, session: SessionRef, rows: Iterable[_Row]) -> list[Message | Damaged]:
@@ -609,6 +772,31 @@ def _moved(expect: Expect | None, life: _Life | None, counters: _Counters, messa
     )
 
 
+def _end(life: _Life, id: str, trail: _Trail) -> _Row:
+    """The message at an end of a range, which is on the path."""
+    row = life.rows.get(id)
+    if row is None:
+        raise NotFoundError(f"there is no message {id!r} in this session to lay an overlay on")
+    if row.trail[-1] not in trail:
+        raise UsageError(f"message {id!r} is on another branch; name a leaf of its path with leaf=")
+    return row
+
+
+def _over(life: _Life, new: NewOverlay, trail: _Trail, places: _Trail) -> _Laid | None:
+    """The outermost overlay of this path that covers the places already; raises if any crosses them."""
+    for laid in life.overlays.values():
+        theirs, ours = set(laid.places), set(places)
+        on_one_path = laid.places[-1] in ours or places[-1] in theirs
+        if on_one_path and not (theirs <= ours or ours <= theirs):
+            raise ConflictError(f"the range crosses overlay {laid.new.id!r}")
+    around = [laid for laid in _lying_on(life, trail) if set(places) <= set(laid.places)]
+    if new.kind == "compaction":
+        if any(set(places) < set(laid.places) for laid in around):
+            raise ConflictError("the range lies inside another overlay")
+        return None
+    return max(around, key=lambda laid: (len(laid.places), laid.version), default=None)
+
+
 def _resolve_parent(life: _Life | None, parent: Parent) -> str | None:
     if isinstance(parent, Leaf):
         return life.leaf if life else None
@@ -637,15 +825,96 @@ def _path_rows(life: _Life, leaf: str | None) -> list[_Row]:
     return rows
 
 
-def _ranges(rows: list[_Row]) -> tuple[Range, ...]:
-    """A path's rows as runs of one strand each."""
+def _trail(life: _Life, id: str | None) -> _Trail:
+    """The places of the path to a message; none if it is absent."""
+    return life.rows[id].trail if id in life.rows else ()
+
+
+def _is_tip(life: _Life, place: tuple[int, int]) -> bool:
+    """Whether no message, and no end of an overlay, comes after a place in its strand."""
+    ends = [row.trail[-1] for row in life.rows.values()] + [laid.places[-1] for laid in life.overlays.values()]
+    return all(strand != place[0] or seq <= place[1] for strand, seq in ends)
+
+
+def _ranges(trail: _Trail) -> tuple[Range, ...]:
+    """Places of a path as runs of one strand each."""
     ranges: list[Range] = []
-    for row in rows:
-        if ranges and ranges[-1].strand == row.strand:
-            ranges[-1] = Range(row.strand, ranges[-1].lo, row.seq)
+    for strand, seq in trail:
+        if ranges and ranges[-1].strand == strand:
+            ranges[-1] = Range(strand, ranges[-1].lo, seq)
         else:
-            ranges.append(Range(row.strand, row.seq, row.seq))
+            ranges.append(Range(strand, seq, seq))
     return tuple(ranges)
+
+
+def _lying_on(life: _Life, trail: _Trail) -> list[_Laid]:
+    """The overlays all of whose places are on a path, in the order they were added."""
+    found = [laid for laid in life.overlays.values() if set(laid.places) <= set(trail)]
+    return sorted(found, key=lambda laid: laid.version)
+
+
+def _left(life: _Life, laid: _Laid) -> list[_Row]:
+    """What is left of the messages that an overlay covers."""
+    return [row for row in life.rows.values() if row.trail[-1] in laid.places]
+
+
+def _overlay(life: _Life, laid: _Laid) -> Overlay:
+    new = laid.new
+    return Overlay(
+        new.id,
+        new.kind,
+        new.summary,
+        new.from_id,
+        new.to_id,
+        laid.places[0][1],
+        laid.places[-1][1],
+        times.from_us(new.created_at_us),
+        laid.covers,
+        len(_left(life, laid)),
+        new.tokens,
+        laid.stale,
+    )
+
+
+def _laid(life: _Life, trail: _Trail) -> tuple[Laid, ...]:
+    """The overlays that lie on a path and in no other, if anything is left below them."""
+    lying = [laid for laid in _lying_on(life, trail) if _left(life, laid)]
+    found: list[Laid] = []
+    for laid in sorted(lying, key=lambda laid: laid.places[0][1]):
+        over = [o for o in lying if set(laid.places) < set(o.places)]
+        over += [o for o in lying if set(laid.places) == set(o.places) and o.version > laid.version]
+        if over:
+            continue
+        above = [row for row in life.rows.values() if row.trail[-1] in trail and row.seq < laid.places[0][1]]
+        parent = max(above, key=lambda row: row.seq).new.id if above and laid.new.summary is not None else None
+        size = len(_shown_text(laid).encode()) if laid.new.summary is not None else 0
+        hides = Covered(*_sums(_left(life, laid)))
+        found.append(Laid(_overlay(life, laid), laid.role, parent, size, hides))
+    return tuple(found)
+
+
+def _shown_text(laid: _Laid) -> str:
+    parts = [{"type": "text", "text": laid.new.summary}]
+    return jsontext.encode({"id": OVERLAY_PREFIX + laid.new.id, "role": laid.role, "parts": parts})
+
+
+def _hidden(laid: Sequence[Laid]) -> tuple[int, int, int]:
+    """What overlays take off a path's messages, bytes and tokens: what lies below them less what they show."""
+    count = size = tokens = 0
+    for item in laid:
+        shows = item.overlay.summary is not None
+        count += item.hides.messages - shows
+        size += item.hides.bytes - item.bytes * shows
+        tokens += item.hides.tokens - item.overlay.tokens * shows
+    return count, size, tokens
+
+
+def _shown(rows: list[_Row], path: Path) -> list[tuple[int, int]]:
+    """What a path shows: the seq that each message begins at, and its size."""
+    spans = [(laid.overlay.from_seq, laid.overlay.to_seq) for laid in path.laid]
+    seen = [(row.seq, row.new.bytes) for row in rows if not any(lo <= row.seq <= hi for lo, hi in spans)]
+    seen += [(laid.overlay.from_seq, laid.bytes) for laid in path.laid if laid.overlay.summary is not None]
+    return sorted(seen)
 
 
 def _window(rows: Sequence[_Row], limit: int, budget_bytes: int) -> list[_Row]:
@@ -663,8 +932,8 @@ def _sums(rows: Sequence[_Row]) -> tuple[int, int, int]:
     return len(rows), sum(row.new.bytes for row in rows), sum(row.new.tokens for row in rows)
 
 
-def _within(row: _Row, range: Range) -> bool:
-    return row.strand == range.strand and range.lo <= row.seq <= range.hi
+def _within(place: tuple[int, int], range: Range) -> bool:
+    return place[0] == range.strand and range.lo <= place[1] <= range.hi
 
 
 def _content(new: NewMessage) -> object:
@@ -706,7 +975,9 @@ def _texts(life: _Life) -> object:
 
 
 def _totals(life: _Life) -> Totals:
-    return Totals(*_sums(list(life.rows.values())), *_sums(_path_rows(life, life.leaf)))
+    path = _sums(_path_rows(life, life.leaf))
+    view = [whole - less for whole, less in zip(path, _hidden(_laid(life, life.place)), strict=True)]
+    return Totals(*_sums(list(life.rows.values())), *path, *view)
 
 
 def _merged(old: Json, patch: Mapping[str, Any]) -> Json:

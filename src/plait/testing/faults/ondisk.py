@@ -74,6 +74,7 @@ class _File:
         yield from self.references()
         yield from self.payloads()
         yield from self.catalogue()
+        yield from self.overlays()
 
     def database(self) -> Iterator[str]:
         for (text,) in self.rows("PRAGMA integrity_check"):
@@ -278,3 +279,68 @@ class _File:
             for text in (metadata, state):
                 if not isinstance(jsontext.decode(text), dict):
                     yield f"session row {session} has metadata or state that is no JSON object"
+
+    def overlays(self) -> Iterator[str]:
+        """What overlays say of themselves, and what they take off each active path."""
+        ranges: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for overlay, strand, lo, hi in self.rows("SELECT overlay, strand, lo, hi FROM overlay_range ORDER BY lo"):
+            ranges[overlay].append((strand, lo, hi))
+        sql = (
+            "SELECT overlay, incarnation, id, place, first, version, summary IS NOT NULL, bytes, tokens, stale,"
+            " covered_messages, left_messages, left_bytes, left_tokens FROM overlay"
+        )
+        found: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        for overlay, incarnation, id, *rest in self.rows(sql):
+            parts = ranges.pop(overlay, [])
+            if incarnation not in self.purged:
+                yield from self.overlay(f"overlay {id!r}", incarnation, parts, rest)
+            found[incarnation].append((parts, *rest))
+        for overlay in ranges:
+            yield f"ranges of overlay {overlay} belong to nothing"
+        sql = "SELECT incarnation, id, leaf, overlays, hidden_messages, hidden_bytes, hidden_tokens FROM session WHERE live"
+        for incarnation, id, leaf, count, *hidden in self.rows(sql):
+            if count != len(found[incarnation]):
+                yield f"session {id!r} says it has {count} overlays; it has {len(found[incarnation])}"
+            told = self.hidden(leaf, found[incarnation])
+            if hidden[0] is not None and hidden != told:
+                yield f"session {id!r} says its overlays take {hidden} off its path; they take {told}"
+
+    def overlay(self, name: str, incarnation: int, parts: list[tuple[int, int, int]], row: list[Any]) -> Iterator[str]:
+        place, first, _, _, _, _, stale, covered, *left = row
+        if not self.is_live(incarnation):
+            yield f"{name} is of incarnation {incarnation}, which is no life of a session"
+        if not parts or (parts[0][1], parts[-1][0] << 32 | parts[-1][2]) != (first, place):
+            yield f"{name} says it goes from seq {first} to key {place}, but covers {parts}"
+        for strand, lo, hi in parts:
+            if self.incarnation(strand << 32) != incarnation or lo > hi:
+                yield f"{name} covers {lo} to {hi} of strand {strand}, which it cannot"
+        below = [key for strand, lo, hi in parts for key in self.keys[strand] if lo <= key & _SEQ <= hi]
+        if left != self.sums(below):
+            yield f"{name} says that {left} is left below it; it is {self.sums(below)}"
+        if not stale and len(below) != covered:
+            yield f"{name} covered {covered} messages, {len(below)} are left, and it does not say that it is stale"
+
+    def hidden(self, leaf: int, overlays: list[tuple[Any, ...]]) -> list[int | None]:
+        """What the outermost overlays on the path to a place take off it."""
+        ends = self.places(leaf)
+        lying = [row for row in overlays if row[9] and any(s == row[1] >> 32 and row[1] & _SEQ <= hi for s, hi in ends)]
+        totals = [0, 0, 0]
+        shown_to = 0
+        for _, place, first, _version, shows, size, tokens, _stale, _covered, *left in sorted(
+            lying, key=lambda row: (row[2], -(row[1] & _SEQ), -row[3])
+        ):
+            if first > shown_to:
+                shown_to = place & _SEQ
+                less = (1, size, tokens) if shows else (0, 0, 0)
+                totals = [total + gone - back for total, gone, back in zip(totals, left, less, strict=True)]
+        return list(totals)
+
+    def places(self, place: int) -> list[tuple[int, int]]:
+        """The strands that the path to a place runs through, and up to which seq."""
+        strand, seq = place >> 32, place & _SEQ
+        found: list[tuple[int, int]] = []
+        while strand in self.strands:
+            found.append((strand, seq))
+            _, parent, fork = self.strands[strand]
+            strand, seq = (parent if parent < strand else 0), min(seq, fork)
+        return found

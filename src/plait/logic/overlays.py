@@ -1,0 +1,85 @@
+"""What an overlay may be, checked before it is stored, and how one is told from a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, get_args
+
+from plait import formats
+from plait.errors import UsageError
+from plait.logic import estimate, view
+from plait.logic.ids import can_be_stored
+from plait.model import OVERLAY_PREFIX, Message, Overlay, OverlayKind
+from plait.store.protocol import NewMessage, NewOverlay
+
+KINDS: Final[tuple[str, ...]] = get_args(OverlayKind)
+WITHOUT_TEXT: Final = ("archive", "omit")
+OF_ONE_MESSAGE: Final = ("omit", "replace", "unload")
+FOREIGN_PREFIX: Final = "compaction_"
+"""How another framework's clients name a summary; it counts as one only where the session has that overlay."""
+_PREFIXES: Final = (OVERLAY_PREFIX, FOREIGN_PREFIX)
+
+
+def new(
+    id: str,
+    ends: tuple[str, str],
+    summary: str | None,
+    kind: OverlayKind | None,
+    at_us: int,
+    counter: estimate.Counter | None,
+) -> NewOverlay:
+    """An overlay ready to be stored; `UsageError` for one that makes no sense."""
+    if kind is None:
+        kind = "archive" if summary is None else "compaction"
+    _check(ends, summary, kind)
+    tokens = 0
+    if summary is not None:
+        shown = {"role": "assistant", "parts": [{"type": "text", "text": summary}]}
+        tokens = estimate.stamp(shown, formats.NATIVE, counter)
+    return NewOverlay(id, kind, *ends, summary, tokens, at_us)
+
+
+def _check(ends: tuple[str, str], summary: object, kind: str) -> None:
+    if kind not in KINDS:
+        raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    if not all(isinstance(end, str) for end in ends):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("an overlay goes from a message's id to a message's id; both are strings")
+    if kind in OF_ONE_MESSAGE and ends[0] != ends[1]:
+        raise UsageError(f"an overlay of kind {kind!r} covers one message; give the same id twice")
+    if kind in WITHOUT_TEXT:
+        if summary is not None:
+            raise UsageError(f"an overlay of kind {kind!r} shows nothing; leave summary out, or choose another kind")
+    elif not isinstance(summary, str) or not can_be_stored(summary):
+        raise UsageError(f"an overlay of kind {kind!r} needs the text that is shown instead, as a string of characters")
+    elif kind == "compaction" and not summary.strip():
+        raise UsageError("a summary must say something; to hide messages without one, use archive")
+
+
+def overlay_id(message_id: str) -> str | None:
+    """The id of the overlay whose summary a message id may name."""
+    for prefix in _PREFIXES:
+        if message_id.startswith(prefix):
+            return message_id[len(prefix) :]
+    return None
+
+
+def may_echo(messages: Iterable[NewMessage]) -> bool:
+    """Whether some of these messages may be summaries written back."""
+    return any(not message.made_id and message.id.startswith(_PREFIXES) for message in messages)
+
+
+def echo(message: NewMessage, overlay: Overlay | None) -> Message:
+    """What is answered for a summary that was written back: the one shown, else what was given."""
+    if overlay is not None and overlay.summary is not None:
+        return view.message(overlay, "assistant", None)
+    return Message(
+        message.id,
+        message.role,
+        0,
+        None,
+        message.created_at_us,
+        message.bytes,
+        message.tokens,
+        formats.stored(message.format),
+        message.body,
+    )

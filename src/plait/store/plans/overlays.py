@@ -1,0 +1,433 @@
+"""Overlays: added, listed and removed by position, and laid on paths.
+
+An overlay ends at a place, and lies on every path that runs through it: all that it covers is
+then on the path, too, since one path leads to a place. Places count, not the rows there, so no
+delete changes which paths an overlay lies on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from plait import jsontext, times
+from plait.errors import ConflictError, NotFoundError, StaleValueError, UsageError
+from plait.logic import view
+from plait.logic.ids import can_be_stored
+from plait.logic.strands import key_of, seq_of, strand_of
+from plait.model import Covered, Json, Overlay, OverlayAdded, Parent
+from plait.store.plan import Ask, Do, Head, Plan, Put, Row
+from plait.store.plans import common
+from plait.store.plans.common import Mark
+from plait.store.protocol import Laid, NewOverlay, Range, SessionRef
+
+AS_THEY_WERE = ("user", "system")
+"""Roles of messages that a text in their place keeps; whatever else is replaced speaks as the assistant."""
+
+
+class Lying(Struct, frozen=True):
+    """An overlay's row without what it says. `place` is the key it ends at, `first` the seq it begins at."""
+
+    number: int
+    place: int
+    first: int
+    version: int
+    kind: str
+    role: str
+    tokens: int
+    bytes: int
+    created_at_us: int
+    covers: Covered
+    hides: Covered
+    stale: bool
+    id: str
+
+    @classmethod
+    def of(cls, row: Row) -> Lying:
+        number, place, first, version, kind, role, tokens, size, at, *rest = row
+        covers, hides = Covered(*rest[:3]), Covered(*rest[3:6])
+        return cls(number, place, first, version, kind, role, tokens, size, at, covers, hides, bool(rest[6]), rest[7])
+
+    @property
+    def last(self) -> int:
+        """The seq it ends at."""
+        return seq_of(self.place)
+
+    def overlay(self, from_id: str, to_id: str, summary: str | None) -> Overlay:
+        return Overlay(
+            self.id,
+            self.kind,  # type: ignore[arg-type]
+            summary,
+            from_id,
+            to_id,
+            self.first,
+            self.last,
+            times.from_us(self.created_at_us),
+            self.covers,
+            self.hides.messages,
+            self.tokens,
+            self.stale,
+        )
+
+
+LYING = 17
+"""How many columns of an overlay's row come before what it says."""
+
+
+# -- laying them on ------------------------------------------------------------
+
+
+def laid_on(head: Head, ranges: Sequence[Range]) -> Plan[tuple[Laid, ...]]:
+    """The overlays that lie on a path with nothing over them, root first."""
+    if not head.overlays or not ranges:
+        return ()
+    found = view.outermost([item for item in (yield from _ending_in(ranges)) if item.hides.messages])
+    texts = yield from _texts(found)
+    laid: list[Laid] = []
+    for item in found:
+        overlay = item.overlay(*texts[item.number])
+        above = None
+        if overlay.summary is not None:
+            above = yield from common.last_row(reversed(ranges), before_seq=item.first)
+        laid.append(Laid(overlay, item.role, above[1] if above else None, item.bytes, item.hides))
+    return tuple(laid)
+
+
+def hidden_on(head: Head, ranges: Sequence[Range]) -> Plan[tuple[int, int, int]]:
+    """What overlays take off a path."""
+    if not head.overlays or not ranges:
+        return 0, 0, 0
+    found = view.outermost([item for item in (yield from _ending_in(ranges)) if item.hides.messages])
+    texts = yield from _texts(found)
+    laid = [Laid(item.overlay(*texts[item.number]), item.role, None, item.bytes, item.hides) for item in found]
+    return view.hidden(laid)
+
+
+def _ending_in(ranges: Iterable[Range]) -> Plan[list[Lying]]:
+    """The overlays that end in ranges."""
+    keys = [[key_of(item.strand, item.lo), key_of(item.strand, item.hi)] for item in ranges]
+    return [Lying.of(row) for row in (yield Ask("overlays_ending", (jsontext.encode(keys),)))]
+
+
+def _texts(found: Sequence[Lying]) -> Plan[dict[int, Any]]:
+    """From, to and summary of overlays, by number."""
+    if not found:
+        return {}
+    rows = yield Ask("overlay_texts", (jsontext.encode([item.number for item in found]),))
+    return {number: says for number, *says in rows}
+
+
+def recount(head: Head) -> Plan[None]:
+    """Find out anew what overlays take off the active path."""
+    if not head.overlays:
+        head.set_hidden((0, 0, 0))
+    else:
+        head.set_hidden((yield from hidden_on(head, (yield from common.path_to(head.leaf)))))
+
+
+# -- asking ----------------------------------------------------------------------
+
+
+def listing(ref: SessionRef, leaf: Parent, *, everywhere: bool) -> Plan[list[Overlay]]:
+    """The overlays that lie on the path to a leaf, also those below others, or all; in the order they were added."""
+    head = yield from common.take(ref)
+    if head is None or not head.overlays:
+        return []
+    rows = yield Ask("overlays_of", (head.incarnation,))
+    found = [(Lying.of(row[:LYING]), row[LYING:]) for row in rows]
+    if not everywhere:
+        ranges = yield from common.path_to((yield from common.resolve(head, leaf)))
+        found = [item for item in found if common.on_ranges(item[0].place, ranges)]
+    found.sort(key=lambda item: item[0].version)
+    return [item.overlay(*says) for item, says in found]
+
+
+def get(ref: SessionRef, id: str) -> Plan[Overlay | None]:
+    """One overlay."""
+    head = yield from common.take(ref)
+    found = (yield from _find(head, id)) if head else None
+    return None if found is None else found[1]
+
+
+def _find(head: Head, id: str) -> Plan[tuple[Lying, Overlay] | None]:
+    if not head.overlays or not can_be_stored(id):
+        return None
+    rows = yield Ask("find_overlay", (head.incarnation, id))
+    if not rows:
+        return None
+    item = Lying.of(rows[0][:LYING])
+    return item, item.overlay(*rows[0][LYING:])
+
+
+def covering(ref: SessionRef, ids: Sequence[str]) -> Plan[dict[str, list[str]]]:
+    """For each of these messages that some overlay covers, on whichever branch, the ids of such overlays."""
+    head = yield from common.take(ref)
+    if head is None or not head.overlays:
+        return {}
+    asked = [id for id in dict.fromkeys(ids) if can_be_stored(id)]
+    keys = {key: id for id, key in (yield Ask("find_messages", (jsontext.encode(asked), head.incarnation)))}
+    found: dict[str, list[str]] = {}
+    for key, items in (yield from over(head, list(keys))).items():
+        found[keys[key]] = [item.id for item in sorted(items, key=lambda item: item.version)]
+    return found
+
+
+def over(head: Head, keys: Sequence[int]) -> Plan[dict[int, list[Lying]]]:
+    """The overlays that cover places, by key."""
+    if not head.overlays or not keys:
+        return {}
+    pairs = yield Ask("overlays_over", (jsontext.encode(list(keys)),))
+    numbers = sorted({number for _, number in pairs})
+    rows: list[Row] = (yield Ask("overlays_by_number", (jsontext.encode(numbers),))) if numbers else []
+    items = {row[0]: Lying.of(row) for row in rows}
+    found: dict[int, list[Lying]] = {}
+    for key, number in pairs:
+        if number in items:
+            found.setdefault(key, []).append(items[number])
+    return found
+
+
+# -- adding and removing -----------------------------------------------------------
+
+
+def add(
+    ref: SessionRef,
+    new: NewOverlay,
+    mark: Mark,
+    *,
+    leaf: Parent,
+    expect_version: int | None,
+    change: Literal["overlay", "compact"],
+) -> Plan[OverlayAdded]:
+    """Lay an overlay on a range of the path to `leaf`."""
+    head = yield from common.take(ref)
+    if head is None:
+        raise NotFoundError(f"there is no session {ref.id!r} to lay an overlay on", session_id=ref.id)
+    known = yield from _find(head, new.id)
+    if known is not None:
+        return OverlayAdded(known[1], inserted=False)
+    path = yield from common.path_to((yield from common.resolve(head, leaf)))
+    first, last = (yield from _end(head, new.from_id, path)), (yield from _end(head, new.to_id, path))
+    ranges = _between(path, seq_of(first), seq_of(last))
+    if not ranges:
+        raise UsageError(f"message {new.to_id!r} comes before {new.from_id!r}; give the older one first")
+    if expect_version is not None:
+        yield from _refuse_changed(head, ranges, expect_version)
+    covered = yield from _refuse_crossing(head, new, path, ranges)
+    if covered is not None:
+        return OverlayAdded(covered, inserted=False, covered=True)
+    stored = yield from _insert(head, new, mark, last, ranges, change)
+    yield from recount(head)
+    yield from common.touch(ref, head, mark)
+    return OverlayAdded(stored)
+
+
+def _end(head: Head, id: str, path: Sequence[Range]) -> Plan[int]:
+    """The key of an end of a range, which is on the path."""
+    key = yield from common.find(head, id)
+    if not key:
+        raise NotFoundError(f"there is no message {id!r} in this session to lay an overlay on")
+    if not common.on_ranges(key, path):
+        raise UsageError(f"message {id!r} is on another branch; name a leaf of its path with leaf=")
+    return key
+
+
+def _between(path: Iterable[Range], first: int, last: int) -> list[Range]:
+    cut = [Range(item.strand, max(item.lo, first), min(item.hi, last)) for item in path]
+    return [item for item in cut if item.lo <= item.hi]
+
+
+def _refuse_changed(head: Head, ranges: Sequence[Range], version: int) -> Plan[None]:
+    if version > head.version:
+        raise UsageError(f"expect_version is {version}, but the session is at version {head.version}")
+    if head.version == version:
+        return
+    rows = yield Ask("changed_keys", (head.session, version))
+    if any(common.on_ranges(key, ranges) for (key,) in rows):
+        raise StaleValueError(
+            f"a message or an overlay in the range was changed since version {version}; read the range again"
+        )
+
+
+def _refuse_crossing(
+    head: Head, new: NewOverlay, path: Sequence[Range], ranges: Sequence[Range]
+) -> Plan[Overlay | None]:
+    """The overlay on this path that covers the range already, if the new one may be left out then.
+
+    Raises `ConflictError` for a range that crosses an overlay on any path that both would lie on,
+    and for a summary inside another overlay of this path.
+    """
+    first, place = ranges[0].lo, key_of(ranges[-1].strand, ranges[-1].hi)
+    for item in (yield from _meeting(head, ranges, place)):
+        ends_inside = common.on_ranges(item.place, ranges)
+        if (item.first < first and item.place != place) if ends_inside else item.first > first:
+            raise _crossing(new, item)
+    around = [item for item in (yield from over(head, [place])).get(place, []) if item.first <= first]
+    around = [item for item in around if common.on_ranges(item.place, path)]
+    inside = [item for item in around if (item.first, item.place) != (first, place)]
+    if new.kind == "compaction" and inside:
+        raise ConflictError(
+            f"the range from {new.from_id!r} to {new.to_id!r} lies inside overlay {inside[0].id!r}; "
+            "remove that one first, or cover all of it",
+            overlay_id=inside[0].id,
+        )
+    if new.kind == "compaction" or not around:
+        return None
+    covering_one = max(around, key=lambda item: (-item.first, item.last, item.version))
+    texts = yield from _texts([covering_one])
+    return covering_one.overlay(*texts[covering_one.number])
+
+
+def _meeting(head: Head, ranges: Sequence[Range], place: int) -> Plan[list[Lying]]:
+    """The overlays that have a place in common with ranges on some path that both lie on."""
+    if not head.overlays:
+        return []
+    found = {item.number: item for item in (yield from _ending_in(ranges))}
+    found |= {item.number: item for item in (yield from over(head, [place])).get(place, [])}
+    return list(found.values())
+
+
+def _crossing(new: NewOverlay, other: Lying) -> ConflictError:
+    return ConflictError(
+        f"the range from {new.from_id!r} to {new.to_id!r} crosses overlay {other.id!r}, which covers "
+        f"seq {other.first} to {other.last}; cover all of it or nothing of it, or remove it first",
+        overlay_id=other.id,
+    )
+
+
+def _insert(
+    head: Head, new: NewOverlay, mark: Mark, last: int, ranges: Sequence[Range], change: Literal["overlay", "compact"]
+) -> Plan[Overlay]:
+    covers = Covered(*(yield from common.range_totals(ranges)))
+    role = yield from _role(new, last)
+    size = 0 if new.summary is None else len(view.body(new.id, role, new.summary).encode("utf-8", "surrogatepass"))
+    place = key_of(ranges[-1].strand, ranges[-1].hi)
+    yield from common.record(head, change, mark, _told(new.id, place, added=True))
+    item = Lying(
+        0, place, ranges[0].lo, head.version, new.kind, role, new.tokens, size, new.created_at_us,
+        covers, covers, False, new.id,
+    )  # fmt: skip
+    yield from put(head, item, (new.from_id, new.to_id, new.summary), ranges)
+    return item.overlay(new.from_id, new.to_id, new.summary)
+
+
+def _role(new: NewOverlay, last: int) -> Plan[str]:
+    """Who speaks where the overlay shows its text."""
+    if new.kind in ("replace", "unload"):
+        rows = yield Ask("message_stats", (last, last, 1))
+        if rows and rows[0][2] in AS_THEY_WERE:
+            return str(rows[0][2])
+    return "assistant"
+
+
+def put(head: Head, item: Lying, says: tuple[str, str, str | None], ranges: Iterable[Range]) -> Plan[None]:
+    """Write an overlay's rows."""
+    row = (head.incarnation, item.place, item.first, item.version, item.kind, item.role, item.tokens, item.bytes)
+    covers, hides = item.covers, item.hides
+    counts = (covers.messages, covers.bytes, covers.tokens, hides.messages, hides.bytes, hides.tokens)
+    ((number,),) = yield Do("add_overlay", (*row, item.created_at_us, *counts, int(item.stale), item.id, *says))
+    yield Put("add_overlay_range", [(part.strand, part.lo, number, part.hi) for part in ranges])
+    head.overlays += 1
+    head.changed = True
+
+
+def _told(id: str, place: int, **what: bool) -> Json:
+    """What the change record says of an overlay."""
+    return {"id": id, "key": place, **what}
+
+
+def remove(ref: SessionRef, id: str, mark: Mark) -> Plan[Overlay | None]:
+    """Take an overlay away; what it covered, and older overlays below it, are seen again."""
+    head = yield from common.take(ref)
+    found = (yield from _find(head, id)) if head else None
+    if head is None or found is None:
+        return None
+    item, overlay = found
+    yield Do("drop_overlay_ranges", (item.number,))
+    yield Do("drop_overlay", (item.number,))
+    head.overlays -= 1
+    yield from common.record(head, "overlay", mark, _told(id, item.place, removed=True))
+    yield from recount(head)
+    yield from common.touch(ref, head, mark)
+    return overlay
+
+
+def note_changed(head: Head, changed: Sequence[tuple[int, int, int, int]], mark: Mark) -> Plan[None]:
+    """Messages at these keys have changed by (messages, bytes, tokens): mark stale the overlays that cover them.
+
+    To be called when the session's own record of the change is written.
+    """
+    found = yield from over(head, [key for key, *_ in changed])
+    if not found:
+        return
+    sums: dict[int, list[int]] = {}
+    items: dict[int, Lying] = {}
+    for key, *by in changed:
+        for item in found.get(key, []):
+            items[item.number] = item
+            sums[item.number] = [a + b for a, b in zip(sums.get(item.number, [0, 0, 0]), by, strict=True)]
+    for number in sorted(items):
+        yield Do("change_overlay", (*sums[number], number))
+        if not items[number].stale:
+            yield from common.record(head, "overlay", mark, _told(items[number].id, items[number].place, stale=True))
+    yield from recount(head)
+
+
+# -- copying, one compaction at a time ----------------------------------------------
+
+
+def copy(source: Head, path: Sequence[Range], target: Head, mark: Mark) -> Plan[None]:
+    """Lay on the copy of a path, which is one strand, the overlays that lie on the path and show something."""
+    if not source.overlays:
+        return
+    strand, last_seq = strand_of(target.leaf), seq_of(target.leaf)
+    found = [item for item in (yield from _ending_in(path)) if item.hides.messages]
+    texts = yield from _texts(found)
+    for item in sorted(found, key=lambda item: item.version):
+        last = min(item.last, last_seq)
+        place = key_of(strand, last)
+        yield from common.record(target, "overlay", mark, _told(item.id, place, added=True))
+        copied = Lying(
+            0, place, item.first, target.version, item.kind, item.role, item.tokens, item.bytes,
+            item.created_at_us, item.covers, item.hides, item.stale, item.id,
+        )  # fmt: skip
+        from_id, to_id, summary = texts[item.number]
+        yield from put(target, copied, (from_id, to_id, summary), [Range(strand, item.first, last)])
+    yield from recount(target)
+
+
+def graft(source: Head, target: Head) -> Plan[None]:
+    """Make the overlays of staged messages a session's own, with their change records."""
+    if source.overlays:
+        yield Do("graft_overlays", (target.incarnation, target.version, source.incarnation))
+        yield Do("graft_changes", (target.session, target.version, target.incarnation, source.session))
+        target.overlays += source.overlays
+
+
+def claim(ref: SessionRef, token: str, now_us: int, until_us: int) -> Plan[bool]:
+    """Take the right to compact the session until a time, unless somebody else has it."""
+    head = yield from common.take(ref)
+    if head is None:
+        return False
+    rows = yield Ask("find_claim", (head.incarnation,))
+    if rows and rows[0][0] != token and rows[0][1] > now_us:
+        return False
+    yield Do("put_claim", (head.incarnation, token, until_us))
+    return True
+
+
+def release(ref: SessionRef, token: str) -> Plan[None]:
+    """Give the right to compact the session back, if it is still held."""
+    head = yield from common.take(ref)
+    rows: list[Row] = (yield Ask("find_claim", (head.incarnation,))) if head else []
+    if head is not None and rows and rows[0][0] == token:
+        yield Do("drop_claim", (head.incarnation,))
+
+
+def purge(incarnation: int) -> Plan[None]:
+    """Remove the overlays of a life that is over."""
+    yield Do("purge_overlay_ranges", (incarnation,))
+    yield Do("purge_overlays", (incarnation,))
+    yield Do("drop_claim", (incarnation,))

@@ -80,8 +80,8 @@ def prepare(file: Path) -> None:
     store = open_sqlite(file)
     store.append(ref(), [new("a"), new("b"), new("c")], parent=LEAF)
     store.append(ref(), [new("p", "", PICTURE), new("big", "z" * 50_000)], parent="b")
-    store.append(ref(), [new("d")], parent="a", activate=False)
     overlaying(store).add_overlay(ref(), overlay("o", "b", "p"))
+    store.append(ref(), [new("d")], parent="a", activate=False)
     store.append(ref("other"), [new("p", "", PICTURE)], parent=None)
     store.close()
 

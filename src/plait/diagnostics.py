@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from types import TracebackType
 from typing import Any
 
 log = logging.getLogger("plait")
@@ -28,18 +29,11 @@ class Telemetry:
             "plait.operations", unit="1", description="Operations of plait sessions, by name and outcome"
         )
 
-    @contextmanager
-    def operation(self, name: str, session_id: str, count: int = 1) -> Generator[None]:
+    def operation(self, name: str, session_id: str, count: int = 1) -> AbstractContextManager[None]:
         """One operation on a session: a span around it, a count after it, also when it fails."""
         if self._tracer is None:
-            try:
-                yield
-            except Exception as error:
-                log.debug("%s on session %r failed: %s", name, session_id, error)
-                raise
-            return
-        with self._traced(name, session_id, count):
-            yield
+            return _Logged(name, session_id)
+        return self._traced(name, session_id, count)
 
     @contextmanager
     def _traced(self, name: str, session_id: str, count: int) -> Generator[None]:
@@ -57,3 +51,22 @@ class Telemetry:
         finally:
             span.end()
             self._counter.add(count, {"operation": name, "outcome": outcome})
+
+
+class _Logged(AbstractContextManager[None]):
+    """An operation of which only a failure is told; a class, because a generator takes three times as long."""
+
+    __slots__ = ("_name", "_session_id")
+
+    def __init__(self, name: str, session_id: str) -> None:
+        self._name = name
+        self._session_id = session_id
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            log.debug("%s on session %r failed: %s", self._name, self._session_id, error)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import plait
@@ -107,6 +108,133 @@ async def queued(*work: Any) -> list[asyncio.Task[Any]]:
     return tasks
 
 
+def counted(sessions: plait.AsyncSessions, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The plans that are handed to the writer's thread from now on."""
+    writer: Any = sessions.store.driver._writer  # type: ignore[attr-defined]
+    submit, seen = writer.submit, list[Any]()
+    monkeypatch.setattr(writer, "submit", lambda entry: (seen.append(entry), submit(entry)))
+    return seen
+
+
+@pytest.mark.parametrize(("durability", "handed"), [("strict", 5), ("process", 0), ("relaxed", 0)])
+async def test_a_lone_append_is_handed_to_a_thread_only_where_it_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: Any, handed: int
+) -> None:
+    async with plait.open_async(tmp_path / "a.db", durability=durability) as sessions:
+        chat = sessions.session("chat")
+        await chat.append(note("first"))
+        seen = counted(sessions, monkeypatch)
+        for n in range(5):
+            assert (await chat.append(note(f"m{n}"))).seq == n + 2
+        assert len(seen) == handed
+        await chat.append(note("large", "x" * 100_000))
+        await chat.append_many([note("x"), note("y")])
+        await chat.append(note("branch"), parent="m1")
+        assert len(seen) == handed + 3  # these may take longer than a loop should be held
+    assert invariants(tmp_path / "a.db") == []
+
+
+async def test_appends_on_the_loop_give_the_others_their_turn(tmp_path: Path) -> None:
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        turns = 0
+
+        async def tick() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        ticking = asyncio.create_task(tick())
+        for n in range(50):
+            await chat.append(note(f"m{n}"))
+        ticking.cancel()
+        assert turns >= 49
+
+
+async def test_of_many_appends_at_once_only_the_first_is_committed_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        await chat.append(note("first"))
+        seen = counted(sessions, monkeypatch)
+        await asyncio.gather(*(chat.append(note(f"m{n}")) for n in range(50)))
+        assert len(seen) == 49
+        assert await ids_of(chat) == ["first", *(f"m{n}" for n in range(50))]
+
+
+async def test_an_append_on_the_loop_does_not_wait_there_for_a_locked_file(tmp_path: Path) -> None:
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        await chat.append(note("first"))
+        other = apsw.Connection(str(tmp_path / "a.db"))
+        other.execute("BEGIN IMMEDIATE")
+        (task,) = await queued(chat.append(note("second")))
+        assert not task.done()  # and this line was reached
+        other.execute("ROLLBACK")
+        other.close()
+        assert (await task).parent_id == "first"
+
+
+async def test_cancelling_an_append_committed_on_the_loop_lets_it_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        await chat.append(note("first"))
+        seen = counted(sessions, monkeypatch)
+        task = asyncio.create_task(chat.append(note("second")))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await chat.append(note("third"))
+        assert await ids_of(chat) == ["first", "second", "third"]
+        assert seen == []
+
+
+async def test_a_refusal_on_the_loop_is_the_callers_and_leaves_no_trace(tmp_path: Path) -> None:
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        await chat.append(note("first"))
+        with pytest.raises(plait.LeafMovedError):
+            await chat.append(note("second"), expect_leaf="other")
+        assert not (await chat.append(note("first", "other"))).inserted
+        assert (await chat.append(note("third"))).parent_id == "first"
+
+
+def test_a_lone_caller_goes_on_while_the_log_is_moved_into_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving, go_on = threading.Event(), threading.Event()
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        chat.append(note("first"))
+        writer: Any = sessions.store.driver._writer  # type: ignore[attr-defined]
+        aside = writer._checkpoint_aside
+
+        def slow() -> None:
+            moving.set()
+            assert go_on.wait(60)
+            aside()
+
+        monkeypatch.setattr(writer, "_checkpoint_aside", slow)
+        n = 0
+        while not moving.is_set():
+            chat.append(note(f"m{n}", "x" * 30_000))
+            n += 1
+        run_here = writer.run_here
+        here: list[bool] = []
+        monkeypatch.setattr(writer, "run_here", lambda entry: here.append(run_here(entry)) or here[-1])
+        for m in range(20):
+            chat.append(note(f"while {m}"))
+        assert here == [True] * 20
+        go_on.set()
+    assert invariants(tmp_path / "a.db") == []
+    assert not (tmp_path / "a.db-wal").exists()
+
+
 async def test_cancelling_a_queued_write_removes_it(tmp_path: Path) -> None:
     async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
         chat = sessions.session("chat")
@@ -127,7 +255,7 @@ async def test_cancelling_a_queued_write_removes_it(tmp_path: Path) -> None:
 
 async def test_cancelling_a_started_write_cancels_the_waiter_and_the_write_completes(tmp_path: Path) -> None:
     started, go_on = threading.Event(), threading.Event()
-    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+    async with plait.open_async(tmp_path / "a.db", durability="strict") as sessions:
         chat = sessions.session("chat")
         await chat.append(note("a"))
         writer = sessions.store.driver._writer  # type: ignore[attr-defined]

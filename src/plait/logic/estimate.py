@@ -42,6 +42,7 @@ _MEDIA_HINTS: Final = ('"data:', 'ediaType"', 'edia_type"', 'imeType"', 'ime_typ
 _OPAQUE_KEYS: Final = ("signature", "redactedData", "reasoningEncryptedContent")
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
 _COUNT_MAX: Final = 2**53
+_ASCII_BYTES: Final = bytes(range(0x80))
 _SLICE: Final = 1 << 20  # characters looked at together, so that a huge text is not copied whole
 
 _Prices: TypeAlias = tuple[bytes, int]
@@ -115,9 +116,11 @@ def estimate_text(text: str) -> int:
         data = text.encode()
         return min(len(data), math.ceil(_sum(data, _ASCII) / _UNITS))
     data = text.encode("utf-8", "surrogatepass")
-    units = _sum(data, _BYTES) + _sum(text.encode("utf-16-be", "surrogatepass")[::2], _ROWS)
-    if b"\xe0" in data:
-        units += round(sum(data.count(lead) * price for lead, price in _DEARER) * _UNITS)
+    wide = data.translate(None, _ASCII_BYTES)  # mostly little: quotes and dashes in English
+    rows = wide.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")[::2]
+    units = _sum(data, _BYTES) + _sum(rows, _ROWS)
+    if b"\xe0" in wide:
+        units += round(sum(wide.count(lead) * price for lead, price in _DEARER) * _UNITS)
     return min(len(data), math.ceil(units / _UNITS))
 
 

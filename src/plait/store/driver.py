@@ -31,14 +31,14 @@ class Driver(Protocol):
         """Run a plan that only reads."""
         ...
 
-    def write(self, plan: PlanFactory[T], weight: int = 0) -> T:
-        """Run a plan that writes about `weight` bytes."""
+    def write(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
+        """Run a plan that writes about `weight` bytes; a `light` one takes few steps, or says `heavy`."""
         ...
 
     async def read_async(self, plan: PlanFactory[T]) -> T:
         """The same as `read`, on an event loop."""
         ...
 
-    async def write_async(self, plan: PlanFactory[T], weight: int = 0) -> T:
+    async def write_async(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
         """The same as `write`, on an event loop."""
         ...

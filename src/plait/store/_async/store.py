@@ -102,10 +102,20 @@ class AsyncPlanStore:
     ) -> list[Written]:
         if not messages:
             return []
-        mark, weight = self._mark(), sum(message.bytes for message in messages)
-        options: dict[str, Any] = {"parent": parent, "expect": expect, "kind": kind, "activate": activate}
-        options["refuse_other"] = refuse_other
-        return await self.driver.write_async(partial(append.append, session, messages, mark, **options), weight)
+        plan = partial(
+            append.append,
+            session,
+            messages,
+            self._mark(),
+            parent=parent,
+            expect=expect,
+            kind=kind,
+            activate=activate,
+            refuse_other=refuse_other,
+        )
+        lone = len(messages) == 1
+        weight = messages[0].bytes if lone else sum([message.bytes for message in messages])
+        return await self.driver.write_async(plan, weight, light=lone and parent is LEAF)
 
     async def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
         return await self.driver.write_async(partial(change.update, session, message, self._mark()), message.bytes)

@@ -102,10 +102,20 @@ class PlanStore:
     ) -> list[Written]:
         if not messages:
             return []
-        mark, weight = self._mark(), sum(message.bytes for message in messages)
-        options: dict[str, Any] = {"parent": parent, "expect": expect, "kind": kind, "activate": activate}
-        options["refuse_other"] = refuse_other
-        return self.driver.write(partial(append.append, session, messages, mark, **options), weight)
+        plan = partial(
+            append.append,
+            session,
+            messages,
+            self._mark(),
+            parent=parent,
+            expect=expect,
+            kind=kind,
+            activate=activate,
+            refuse_other=refuse_other,
+        )
+        lone = len(messages) == 1
+        weight = messages[0].bytes if lone else sum([message.bytes for message in messages])
+        return self.driver.write(plan, weight, light=lone and parent is LEAF)
 
     def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
         return self.driver.write(partial(change.update, session, message, self._mark()), message.bytes)

@@ -28,6 +28,9 @@ from plait.store.sqlite.writer import Entry, Writer
 T = TypeVar("T")
 _drivers: weakref.WeakSet[SQLiteDriver] = weakref.WeakSet()
 FULL_POLL_S = 0.002
+LIGHT_BYTES = 64 << 10
+"""A plan that writes more is not committed on an event loop."""
+
 FORK_WAIT_S = 5.0
 """How long a fork waits for reads in other threads to end."""
 
@@ -43,6 +46,7 @@ class SQLiteDriver:
         self._statements = load()
         self._opened = False
         self._closed = False
+        self._commits_lightly = self._given_way = False
         self._lock = threading.RLock()
         self._idle: list[Executor] = []
         self._busy_readers = 0
@@ -65,6 +69,7 @@ class SQLiteDriver:
                 self.settings, self.journal_mode = files.prepare(self.settings)
             except apsw.Error as error:
                 raise translate(error) from error
+            self._commits_lightly = self.settings.durability != "strict" and self.journal_mode == "wal"
             self._opened = True
 
     async def _open_async(self) -> None:
@@ -90,26 +95,44 @@ class SQLiteDriver:
 
     # -- writing ---------------------------------------------------------------
 
-    def write(self, plan: PlanFactory[T], weight: int = 0) -> T:
+    def write(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
         """Commit a plan, waiting in this thread."""
         self._ready_to_write()
-        entry = Entry(plan, weight, None)
+        entry = Entry(plan, weight)
         if self._writer.run_here(entry):
             return entry.outcome()  # type: ignore[no-any-return]
+        entry.expect(None)
         self._writer.submit(entry)
         return entry.wait()  # type: ignore[no-any-return]
 
-    async def write_async(self, plan: PlanFactory[T], weight: int = 0) -> T:
+    async def write_async(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
         """Commit a plan, waiting on the running event loop."""
         import asyncio
 
         await self._open_async()
         self._ready_to_write()
+        entry = Entry(plan, weight)
+        if light and weight <= LIGHT_BYTES and self._commit_on_loop(entry):
+            try:
+                await asyncio.sleep(0)  # the other tasks have their turn
+            finally:
+                self._given_way = False
+            return entry.outcome()  # type: ignore[no-any-return]
         while self._writer.full:  # noqa: ASYNC110 - an event would have to reach across threads and loops for it
             await asyncio.sleep(FULL_POLL_S)
-        entry = Entry(plan, weight, asyncio.get_running_loop())
+        entry.expect(asyncio.get_running_loop())
         self._writer.submit(entry)
         return await entry.wait_async()  # type: ignore[no-any-return]
+
+    def _commit_on_loop(self, entry: Entry) -> bool:
+        """Commit a lone caller's plan here and now, if no fsync is needed; else do nothing.
+
+        Only one in a turn of the loop: the others of that turn queue, and are committed together.
+        """
+        if self._given_way or not self._commits_lightly:
+            return False
+        self._given_way = self._writer.run_here(entry, on_loop=True)
+        return self._given_way
 
     def _ready_to_write(self) -> None:
         if not self._opened or self._closed:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import apsw
 
 from plait.errors import UnsupportedError
 from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take
-from plait.store.protocol import SessionRef
 from plait.store.sqlite.statements import BATCH_SIZES, Statement
 
 T = TypeVar("T")
 HeadKey = tuple[str, str, str]
+Answers = Mapping[type[Step], Callable[[Any, Any], Any]]
 MAX_HEADS = 4096
 """Session rows kept in memory between transactions."""
 
@@ -38,25 +38,15 @@ class Executor:
         """Run a plan to its end."""
         plan: Plan[T] = factory()
         answer: Any = None
+        answers = self.answers
         try:
             while True:
-                answer = self.answer(plan.send(answer))
+                step = plan.send(answer)
+                answer = answers.get(type(step), _refuse)(self, step)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
             plan.close()
-
-    def answer(self, step: Step) -> Any:
-        """Carry out one step."""
-        if type(step) is Ask:
-            return self.ask(step)
-        if type(step) is Take:
-            return self.take(step.ref)
-        if type(step) is Claim:
-            return self.claim(step)
-        if type(step) is Bind:
-            return self.binds.append(step)
-        raise UnsupportedError(f"a plan that only reads yielded {step!r}")
 
     def ask(self, step: Ask) -> list[Row]:
         if step.heavy and self.refuse_heavy:
@@ -66,13 +56,20 @@ class Executor:
             return cursor.fetchall()  # type: ignore[no-any-return]
         return _within(cursor, step.budget_bytes, step.size_at)
 
-    def take(self, ref: SessionRef) -> Head | None:
+    def bind(self, step: Bind) -> None:
+        self.binds.append(step)
+
+    def take(self, step: Take) -> Head | None:
+        ref = step.ref
         rows = self._run(self._texts["find_session"], (ref.scope.tenant, ref.scope.owner, ref.id)).fetchall()
         return Head.of(rows[0]) if rows else None
 
     def claim(self, step: Claim) -> int | None:
         rows = self._run(self._texts["find_message"], step).fetchall()
         return rows[0][0] if rows else None
+
+    answers: ClassVar[Answers] = {Ask: ask, Take: take, Claim: claim, Bind: bind}
+    """What carries out each kind of step: functions, not bound methods, which would keep the connection alive."""
 
     @contextmanager
     def snapshot(self) -> Generator[None]:
@@ -83,6 +80,10 @@ class Executor:
         finally:
             if self.connection.in_transaction:
                 self._run("ROLLBACK")
+
+
+def _refuse(_executor: Any, step: Any) -> Any:
+    raise UnsupportedError(f"a plan that only reads yielded {step!r}")
 
 
 def _within(cursor: apsw.Cursor, budget_bytes: int, size_at: int) -> list[Row]:
@@ -113,6 +114,8 @@ class Writing(Executor):
 
     def begin(self) -> bool:
         """Begin a write transaction; whether another process has committed since the last one."""
+        if self.connection.in_transaction:  # an interrupt kept the last one from being undone
+            self.rollback()
         self._run("BEGIN IMMEDIATE")
         moved = self.connection.data_version() != self._data_version
         if moved or len(self._heads) > MAX_HEADS:
@@ -151,21 +154,22 @@ class Writing(Executor):
                 self._run("RELEASE plan")
             raise
 
-    def answer(self, step: Step) -> Any:
-        if type(step) is Put:
-            self.wrote = True
-            return self._puts.setdefault(step.query, []).extend(step.rows)
-        if type(step) is Do:
-            self._flush_for(step.query)
-            self.wrote = True
-            return self._run(self._texts[step.query], step.args).fetchall()
-        if type(step) is Forget:
-            return self._drop(step.ref)
-        return super().answer(step)
+    def put(self, step: Put) -> None:
+        self.wrote = True
+        held = self._puts.get(step.query)
+        if held is None:
+            self._puts[step.query] = list(step.rows)
+        else:
+            held.extend(step.rows)
 
-    def _drop(self, ref: SessionRef) -> None:
+    def do(self, step: Do) -> list[Row]:
+        self._flush_for(step.query)
+        self.wrote = True
+        return self._run(self._texts[step.query], step.args).fetchall()  # type: ignore[no-any-return]
+
+    def drop(self, step: Forget) -> None:
         self.flush()
-        key = (ref.scope.tenant, ref.scope.owner, ref.id)
+        key = (step.ref.scope.tenant, step.ref.scope.owner, step.ref.id)
         self._heads.pop(key, None)
         self._taken.pop(key, None)
 
@@ -173,11 +177,12 @@ class Writing(Executor):
         self._flush_for(step.query)
         return super().ask(step)
 
-    def take(self, ref: SessionRef) -> Head | None:
+    def take(self, step: Take) -> Head | None:
+        ref = step.ref
         key = (ref.scope.tenant, ref.scope.owner, ref.id)
         head = self._heads.get(key)
         if head is None:
-            head = super().take(ref)
+            head = super().take(step)
             if head is None:
                 return None
             self._heads[key] = head
@@ -190,6 +195,10 @@ class Writing(Executor):
             return None
         self._flush_rows()
         return super().claim(step)
+
+    answers: ClassVar[Answers] = {
+        Ask: ask, Take: take, Claim: claim, Bind: Executor.bind, Put: put, Do: do, Forget: drop
+    }  # fmt: skip
 
     def _flush_for(self, query: str) -> None:
         """Send what a statement may look at: rows, but session rows only where it names their table."""

@@ -15,7 +15,7 @@ import apsw
 from plait.errors import ClosedError
 from plait.store.plan import Bind, Plan, PlanFactory
 from plait.store.sqlite.errors import translate
-from plait.store.sqlite.executor import Writing
+from plait.store.sqlite.executor import TooHeavy, Writing
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,7 +44,7 @@ class Entry:
 
     __slots__ = ("_lock", "binds", "error", "future", "loop", "plan", "result", "started", "weight", "withdrawn")
 
-    def __init__(self, plan: PlanFactory[Any], weight: int, loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, plan: PlanFactory[Any], weight: int) -> None:
         self.plan = plan
         self.weight = weight
         self.result: Any = None
@@ -52,10 +52,16 @@ class Entry:
         self.binds: list[Bind] = []
         self.started = False
         self.withdrawn = False
-        self.loop = loop
-        self.future: asyncio.Future[None] | None = loop.create_future() if loop is not None else None
-        self._lock = threading.Lock() if loop is None else None
-        if self._lock is not None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.future: asyncio.Future[None] | None = None
+        self._lock: threading.Lock | None = None
+
+    def expect(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Get ready to be waited for, on a loop or in a thread."""
+        if loop is not None:
+            self.loop, self.future = loop, loop.create_future()
+        else:
+            self._lock = threading.Lock()
             self._lock.acquire()
 
     def wait(self) -> Any:
@@ -111,6 +117,9 @@ class Writer:
         self.writing: Writing | None = None
         self.wal_pages = 0
         self._checked_pages = self._asked_pages = 0
+        self._checkpointer: apsw.Connection | None = None
+        self._checkpointing = threading.Lock()
+        self._others = False
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._left: deque[Entry] = deque()
         self._thread: threading.Thread | None = None
@@ -131,36 +140,68 @@ class Writer:
                 self._thread = threading.Thread(target=self._loop, name="plait-writer", daemon=True)
                 self._thread.start()
 
-    def run_here(self, entry: Entry) -> bool:
+    def run_here(self, entry: Entry, *, on_loop: bool = False) -> bool:
         """Commit one plan in the calling thread if nobody else is writing or waiting; else do nothing.
 
-        It spares a lone caller two changes of thread. Plans that come meanwhile queue as ever.
+        It spares a lone caller two changes of thread. Plans that come meanwhile queue as ever. On an
+        event loop it does nothing either where it would have to wait, for a lock or for the disk.
         """
-        if not self._queue.empty() or self._left or not self.gate.acquire(blocking=False):
+        if not self._queue.empty() or self._left or (on_loop and self._may_wait()):
             return False
-        batch = [entry]
+        done = taken = True  # for an interrupt may come between taking the gate and noting that
         try:
+            taken = self.gate.acquire(blocking=False)
+            if not taken:
+                return False
             if self._closed:
                 raise ClosedError
-            others = self._commit(batch)
-            _wake(batch)
+            done = self._commit_lightly(entry) if on_loop else self._commit_one(entry)
         except BaseException:  # an interrupt may come at any point of the caller's thread
-            if self.writing is not None:
+            if taken and self.writing is not None:
                 _rollback(self.writing)
             raise
         finally:
-            self.gate.release()
+            if taken:
+                try:
+                    self.gate.release()
+                except RuntimeError:  # it was interrupted just before the gate was taken
+                    pass
         if self.wal_pages > CHECKPOINT_IDLE_PAGES and self.wal_pages != self._checked_pages:
             self._request_checkpoint()
-        if others:
+        if self._others and not on_loop:
             time.sleep(GAP_S)
+        return done
+
+    def _may_wait(self) -> bool:
+        """Whether the next commit may take long: the first, one in competition, one that begins the log anew."""
+        return self.writing is None or self._others or self.wal_pages == self._checked_pages
+
+    def _commit_one(self, entry: Entry) -> bool:
+        self._others = self._commit([entry])
+        _wake([entry])
+        return True
+
+    def _commit_lightly(self, entry: Entry) -> bool:
+        """Commit a plan unless it proves heavy or the file is locked."""
+        writing = self.ready()
+        writing.refuse_heavy = True
+        writing.connection.set_busy_timeout(0)
+        try:
+            self._others = self._together(writing, [entry])
+        except (_Apart, apsw.Error):
+            _rollback(writing)
+            return False
+        finally:
+            writing.refuse_heavy = False
+            writing.connection.set_busy_timeout(self._busy_timeout_ms)
+        _wake([entry])
         return True
 
     def _request_checkpoint(self) -> None:
         """Let the writer's thread look after the log: an idle turn of its loop does."""
         if self.wal_pages >= self._asked_pages + CHECKPOINT_IDLE_PAGES or self.wal_pages < self._asked_pages:
             self._asked_pages = self.wal_pages
-            nothing = Entry(_nothing, 0, None)
+            nothing = Entry(_nothing, 0)
             nothing.withdrawn = True
             self.submit(nothing)
 
@@ -191,9 +232,12 @@ class Writer:
         return apsw.SQLITE_OK
 
     def let_go(self) -> None:
-        """Close the connection; it is opened again when needed."""
-        with self.gate:
-            if self.writing is not None:
+        """Close the connections; they are opened again when needed."""
+        with self.gate, self._checkpointing:
+            if self._checkpointer is not None:
+                self._checkpointer.close()
+                self._checkpointer = None
+            if self.writing is not None:  # the last to close: it merges the log into the file
                 self.writing.connection.close()
                 self.writing = None
 
@@ -202,12 +246,12 @@ class Writer:
         while not ending or self._left:
             batch, end = self._next_batch()
             ending = ending or end
-            with self.gate:
-                others = self._commit(batch) if batch else False
+            if batch:
+                with self.gate:
+                    self._others = self._commit(batch)
             _wake(batch)
-            with self.gate:
-                self._checkpoint()
-            if others and not ending:
+            self._checkpoint()
+            if batch and self._others and not ending:
                 time.sleep(GAP_S)
 
     def _next_batch(self) -> tuple[list[Entry], bool]:
@@ -280,7 +324,7 @@ class Writer:
         try:
             entry.result = writing.run(entry.plan)
         except Exception as error:
-            if writing.wrote or writing.assumed or isinstance(error, apsw.Error):
+            if writing.wrote or writing.assumed or isinstance(error, (apsw.Error, TooHeavy)):
                 raise
             entry.error = translate(error)
 
@@ -331,20 +375,42 @@ class Writer:
     def _checkpoint(self) -> None:
         """Move the log into the file when idle, or when it has grown long; never truncate it."""
         pages = self.wal_pages
-        if self.writing is None or pages <= CHECKPOINT_IDLE_PAGES or pages == self._checked_pages:
+        if pages <= CHECKPOINT_IDLE_PAGES or pages == self._checked_pages:
             return
         idle = self._queue.empty() and not self._left
         if not idle and pages < max(CHECKPOINT_PAGES, self._checked_pages + CHECKPOINT_IDLE_PAGES):
             return
-        self._checked_pages = pages
+        try:
+            self._checkpoint_aside()
+            with self.gate:
+                self._checkpoint_rest()
+        except apsw.Error as error:  # readers are in the way, or the disk: the log just stays longer
+            log.debug("checkpoint put off: %s", error)
+
+    def _checkpoint_aside(self) -> None:
+        """A checkpoint on a connection of its own, so that who commits meanwhile need not wait for it."""
+        with self.gate:
+            if self.writing is None:
+                return
+            if self._checkpointer is None:
+                self._checkpointer = self.connect().connection
+            self._checkpointing.acquire()  # while the gate is held, or a fork might come in between
+        try:
+            self._checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        finally:
+            self._checkpointing.release()
+
+    def _checkpoint_rest(self) -> None:
+        """The little that was committed meanwhile; then the next commit begins the log anew if no reader needs it."""
+        self._checked_pages = self.wal_pages
+        if self.writing is None:
+            return
         connection = self.writing.connection
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if pages * 8192 > RESTART_BYTES:
+            if self.wal_pages * 8192 > RESTART_BYTES:
                 connection.set_busy_timeout(RESTART_WAIT_MS)
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-        except apsw.Error as error:  # readers are in the way, or the disk: the log just stays longer
-            log.debug("checkpoint put off: %s", error)
         finally:
             connection.set_busy_timeout(self._busy_timeout_ms)
 

@@ -74,16 +74,6 @@ class Tree:
             before = seq_of(item.first) if item.first else MAX_SEQ + 1
             queue.extend(below for below in self._below[item.strand] if below.fork < before)
 
-    def roots(self) -> list[int]:
-        """Keys of the messages without a parent, in seq order."""
-        return sorted(self.hanging(0, 0, MAX_SEQ), key=seq_of)
-
-    def children(self, key: int, following: int) -> list[int]:
-        """Keys of the messages whose parent is `key`, in seq order; `following` is the next row's key or 0."""
-        last_fork = seq_of(following) - 1 if following else MAX_SEQ
-        found = [*self.hanging(strand_of(key), seq_of(key), last_fork), *([following] if following else [])]
-        return sorted(found, key=seq_of)
-
     def leaves(self) -> list[int]:
         """Keys of the messages without children, in seq order."""
         ends = [item.last for item in self.strands.values() if item.last]

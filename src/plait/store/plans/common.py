@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -140,24 +141,52 @@ def on_ranges(key: int, ranges: Iterable[Range]) -> bool:
     return any(item.strand == strand_of(key) and item.lo <= seq_of(key) <= item.hi for item in ranges)
 
 
-def last_row(ranges: Iterable[Range], *, before_seq: int | None = None) -> Plan[Row | None]:
-    """The newest surviving (key, id) of ranges given leaf first, if any, before a seq."""
+def between(
+    ranges: Sequence[Range], after_seq: int | None, before_seq: int | None, *, newest_first: bool = False
+) -> Iterator[Range]:
+    """The parts of a path's ranges (root first) between two seqs, both excluded; looks at no others."""
+    after = 0 if after_seq is None else after_seq
+    before = MAX_SEQ + 1 if before_seq is None else before_seq
+    first = bisect_right(ranges, after, key=lambda item: item.hi)
+    end = bisect_left(ranges, before, key=lambda item: item.lo)
+    for n in range(end - 1, first - 1, -1) if newest_first else range(first, end):
+        item = ranges[n]
+        lo, hi = max(item.lo, after + 1), min(item.hi, before - 1)
+        if lo <= hi:
+            yield Range(item.strand, lo, hi)
+
+
+def last_before(ranges: Sequence[Range], seq: int) -> Plan[Row | None]:
+    """The newest surviving (key, id) of a path's ranges (root first) before a seq."""
+    for n in range(bisect_left(ranges, seq, key=lambda item: item.lo) - 1, -1, -1):
+        item = ranges[n]
+        rows = yield Ask("last_in_range", (key_of(item.strand, item.lo), key_of(item.strand, min(item.hi, seq - 1))))
+        if rows:
+            return rows[0]  # type: ignore[no-any-return]
+    return None
+
+
+def last_row(ranges: Iterable[Range]) -> Plan[Row | None]:
+    """The newest surviving (key, id) of ranges given leaf first."""
     for item in ranges:
-        hi = item.hi if before_seq is None else min(item.hi, before_seq - 1)
-        if hi >= item.lo:
-            rows = yield Ask("last_in_range", (key_of(item.strand, item.lo), key_of(item.strand, hi)))
-            if rows:
-                return rows[0]  # type: ignore[no-any-return]
+        rows = yield Ask("last_in_range", (key_of(item.strand, item.lo), key_of(item.strand, item.hi)))
+        if rows:
+            return rows[0]  # type: ignore[no-any-return]
     return None
 
 
 def last_at(key: int) -> Plan[Row | None]:
     """The newest surviving (key, id) of the path that ends at a place; one look in nearly all cases."""
-    rows = yield Ask("last_in_range", (key_of(strand_of(key), 0), key))
-    if rows:
-        return rows[0]  # type: ignore[no-any-return]
-    ranges = yield from chain(strand_of(key), seq_of(key))
-    return (yield from last_row(ranges[1:]))
+    strand, seq = strand_of(key), seq_of(key)
+    seen: set[tuple[int, int]] = set()
+    while strand and (strand, seq) not in seen:  # twice at one place only in a damaged file
+        rows = yield Ask("last_in_range", (key_of(strand, 0), key_of(strand, seq)))
+        if rows:
+            return rows[0]  # type: ignore[no-any-return]
+        seen.add((strand, seq))
+        forks = yield Ask("find_strand", (strand,))
+        strand, seq = (forks[0][1], min(seq, forks[0][2])) if forks else (0, 0)
+    return None
 
 
 def parent_of(key: int) -> Plan[Row | None]:

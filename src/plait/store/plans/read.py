@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +17,9 @@ from plait.store.plans import common, messages, overlays
 from plait.store.protocol import Path, Range, SessionRef, Stat, Suffix
 
 Found = list[Message | Damaged]
+
+MANY = 50
+"""More than this many rows, wherever they lie, are not fetched on an event loop."""
 
 SUFFIX_ROWS = 50
 """The longest suffix that is read together with the place it begins at."""
@@ -49,12 +52,12 @@ def load(
 def _window(
     path: Path, after_seq: int | None, before_seq: int | None, newest_first: bool, limit: int, budget_bytes: int
 ) -> Plan[Found]:
-    ranges = list(_between(path.ranges, after_seq, before_seq))
+    ranges = common.between(path.ranges, after_seq, before_seq, newest_first=newest_first)
     rows = yield from _rows(ranges, newest_first, limit, budget_bytes)
     if not rows:
         return []
     oldest = rows[-1] if newest_first else rows[0]
-    before = yield from common.last_row(reversed(path.ranges), before_seq=oldest[messages.KEY] & SEQ_MASK)
+    before = yield from common.last_before(path.ranges, oldest[messages.KEY] & SEQ_MASK)
     found = yield from messages.build(rows[::-1] if newest_first else rows, before[1] if before else None)
     return found[::-1] if newest_first else found
 
@@ -68,20 +71,11 @@ def _same_life(ref: SessionRef, path: Path) -> Plan[Head]:
     return head
 
 
-def _between(ranges: Iterable[Range], after_seq: int | None, before_seq: int | None) -> Iterator[Range]:
-    """The parts of ranges between two seqs, both excluded."""
-    for item in ranges:
-        lo = item.lo if after_seq is None else max(item.lo, after_seq + 1)
-        hi = item.hi if before_seq is None else min(item.hi, before_seq - 1)
-        if lo <= hi:
-            yield Range(item.strand, lo, hi)
-
-
-def _rows(ranges: list[Range], newest_first: bool, limit: int, budget_bytes: int) -> Plan[list[Row]]:
-    """Up to `limit` rows of ranges, no further one once their sizes reach the budget."""
+def _rows(ranges: Iterable[Range], newest_first: bool, limit: int, budget_bytes: int) -> Plan[list[Row]]:
+    """Up to `limit` rows of ranges in the order they are read, no further one once their sizes reach the budget."""
     rows: list[Row] = []
     query = "messages_down" if newest_first else "messages_up"
-    for item in reversed(ranges) if newest_first else ranges:
+    for item in ranges:
         keys = (key_of(item.strand, item.lo), key_of(item.strand, item.hi))
         args = (messages.LARGE_BYTES, *keys, limit - len(rows))
         found = yield Ask(query, args, budget_bytes=budget_bytes, size_at=messages.BYTES)
@@ -117,40 +111,61 @@ def children(ref: SessionRef, id: str | None) -> Plan[Found]:
     if head is None:
         return []
     if id is None:
-        tree = yield from _tree(head)
-        return (yield from _all(tree.roots()))
+        strands = yield Ask("root_strands", (head.incarnation,), heavy=True)
+        return (yield from _answering((yield from _hanging(head, strands)), None))
     key = yield from common.find(head, id)
     if not key:
         return []
     rows = yield Ask("first_in_range", (key + 1, key_of(strand_of(key), MAX_SEQ)))
-    tree = yield from _below(head, strand_of(key), seq_of(key), seq_of(rows[0][0]) if rows else MAX_SEQ + 1)
-    return (yield from _all(tree.children(key, rows[0][0] if rows else 0)))
+    last = seq_of(rows[0][0]) - 1 if rows else MAX_SEQ
+    strands = yield Ask("strands_at", (strand_of(key), seq_of(key), last, head.incarnation))
+    return (yield from _answering([row[0] for row in rows] + (yield from _hanging(head, strands)), id))
+
+
+def _hanging(head: Head, strands: list[Row]) -> Plan[list[int]]:
+    """The first surviving keys of (strand, first key or 0) that fork off at one message.
+
+    A strand that forks off before its parent's first surviving row hangs where the parent does.
+    """
+    found: list[int] = []
+    queue, seen = list(strands), set[int]()
+    heavy = len(queue) > MANY
+    while queue:
+        strand, first = queue.pop()
+        if strand in seen:  # only in a damaged file
+            continue
+        seen.add(strand)
+        found += [first] if first else []
+        before = seq_of(first) - 1 if first else MAX_SEQ
+        queue += yield Ask("strands_at", (strand, 0, before, head.incarnation), heavy=heavy)
+    return found
+
+
+def _answering(keys: list[int], parent_id: str | None) -> Plan[Found]:
+    """The messages of keys that all answer one message."""
+    found: Found = []
+    for row in (yield from _of_keys(keys)):
+        found.append((yield from messages.build_one(row, parent_id)))
+    return found
+
+
+def _of_keys(keys: list[int]) -> Plan[list[Row]]:
+    """The message rows of keys, in seq order."""
+    if not keys:
+        return []
+    ask = Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(keys)), heavy=len(keys) > MANY)
+    rows: list[Row] = yield ask
+    return sorted(rows, key=lambda row: seq_of(row[messages.KEY]))
 
 
 def leaves(ref: SessionRef) -> Plan[Found]:
     """The messages that nothing answers."""
     head = yield from common.take(ref)
-    tree = (yield from _tree(head)) if head else Tree(())
-    return (yield from _all(tree.leaves()))
-
-
-def _tree(head: Head) -> Plan[Tree]:
-    rows = yield Ask("strands", (head.incarnation,), heavy=True)
-    return Tree(Strand(*row) for row in rows)
-
-
-def _below(head: Head, strand: int, lo: int, hi: int) -> Plan[Tree]:
-    """The strands that may hang at a message: one look if none forks there, which is the usual case."""
-    rows = yield Ask("strands_at", (strand, lo, hi - 1))
-    return (yield from _tree(head)) if rows else Tree(())
-
-
-def _all(keys: Iterable[int]) -> Plan[Found]:
     found: Found = []
-    for key in keys:
-        message = yield from _one(key)
-        if message is not None:
-            found.append(message)
+    if head is not None:
+        tree = Tree(Strand(*row) for row in (yield Ask("strands", (head.incarnation,), heavy=True)))
+        for row in (yield from _of_keys(tree.leaves())):
+            found.append((yield from messages.with_parent(row)))
     return found
 
 
@@ -160,10 +175,9 @@ def everything(ref: SessionRef, *, after_seq: int, limit: int, budget_bytes: int
     if head is None:
         return []
     keys = yield from _next_keys(head, after_seq, limit, budget_bytes)
-    rows = yield Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(keys)), heavy=True)
     found: Found = []
     last_ids: dict[int, str] = {}
-    for row in sorted(rows, key=lambda row: seq_of(row[messages.KEY])):
+    for row in (yield from _of_keys(keys)):
         strand = strand_of(row[messages.KEY])
         if strand not in last_ids:
             parent = yield from common.parent_of(row[messages.KEY])
@@ -198,7 +212,7 @@ def stats(ref: SessionRef, path: Path, *, after_seq: int, before_seq: int | None
     """Rows of a path without their content."""
     yield from _same_life(ref, path)
     found: list[Stat] = []
-    for item in _between(path.ranges, after_seq, before_seq):
+    for item in common.between(path.ranges, after_seq, before_seq):
         args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), limit - len(found))
         for key, id, role, size, tokens, at in (yield Ask("message_stats", args)):
             found.append(Stat(id, seq_of(key), role, size, tokens, at))
@@ -272,7 +286,7 @@ def _suffix_start(path: Path, count: int | None, budget_bytes: int | None) -> Pl
 
 def _take_rows(path: Path, run: view.Run, found: _Suffix, *, heavy: bool) -> Plan[bool]:
     """Take the rows of a run, newest first, as long as they fit; whether all of them did."""
-    for item in reversed(list(_between(path.ranges, run.lo - 1, run.hi + 1))):
+    for item in common.between(path.ranges, run.lo - 1, run.hi + 1, newest_first=True):
         if found.left <= 0:
             return False
         args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), found.left)

@@ -102,35 +102,40 @@ def copy_step(source: SessionRef, path: Path, stage: SessionRef, strand: int, af
     head = yield from common.take(stage)
     assert head is not None
     yield from unchanged(source, path)
-    item, last = yield from _next_batch(path, after_seq)
-    if item is None:
-        return after_seq, 0
-    lo, hi = key_of(item.strand, item.lo), key_of(item.strand, last)
-    shift = strand - item.strand
-    count, size, tokens = yield from common.range_totals([Range(item.strand, item.lo, last)])
+    copied, room = 0, BATCH_BYTES
+    while copied < BATCH_ROWS and room > 0:
+        item = yield from _next_rows(path, after_seq, BATCH_ROWS - copied, room)
+        if item is None:
+            break
+        count, size = yield from _copy_rows(head, item, strand)
+        after_seq, copied, room = item.hi, copied + count, room - size
+    return after_seq, copied
+
+
+def _next_rows(path: Path, after_seq: int, limit: int, budget_bytes: int) -> Plan[Range | None]:
+    """The next surviving rows of a path that lie in one strand, within both bounds."""
+    for item in common.between(path.ranges, after_seq, None):
+        args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), limit)
+        rows = yield Ask("sizes_up", args, budget_bytes=budget_bytes, size_at=1)
+        if rows:
+            return Range(item.strand, item.lo, seq_of(rows[-1][0]))
+    return None
+
+
+def _copy_rows(head: Head, item: Range, strand: int) -> Plan[tuple[int, int]]:
+    """Copy a range of rows into a strand of the hidden session; answers how many rows and bytes."""
+    lo, hi, shift = key_of(item.strand, item.lo), key_of(item.strand, item.hi), strand - item.strand
+    count, size, tokens = yield from common.range_totals([item])
     yield Do("copy_messages", (shift, head.version, lo, hi))
     yield Do("copy_message_ids", (head.incarnation, shift, lo, hi))
     yield Do("copy_slices", (shift, lo, hi))
     yield Do("copy_attachment_refs", (shift, lo, hi))
     head.version += count
-    head.next_seq = max(head.next_seq, last + 1)
-    head.leaf = key_of(strand, last)
+    head.next_seq = max(head.next_seq, item.hi + 1)
+    head.leaf = key_of(strand, item.hi)
     head.moved()
     head.add(count, size, tokens, on_path=True)
-    return last, count
-
-
-def _next_batch(path: Path, after_seq: int) -> Plan[tuple[Range | None, int]]:
-    """The range that the next rows are in, and the seq of the last row of a bounded batch."""
-    for item in path.ranges:
-        lo = max(item.lo, after_seq + 1)
-        if lo > item.hi:
-            continue
-        args = (key_of(item.strand, lo), key_of(item.strand, item.hi), BATCH_ROWS)
-        rows = yield Ask("sizes_up", args, budget_bytes=BATCH_BYTES, size_at=1)
-        if rows:
-            return Range(item.strand, lo, item.hi), seq_of(rows[-1][0])
-    return None, 0
+    return count, size
 
 
 def unchanged(source: SessionRef, path: Path) -> Plan[None]:

@@ -130,8 +130,16 @@ SELECT strand, parent, fork,
   FROM strand WHERE incarnation = :incarnation;
 
 -- strands_at
--- Whether any strand forks off a strand between two seqs.
-SELECT strand FROM strand WHERE parent = :parent AND fork BETWEEN :lo AND :hi LIMIT 1;
+-- The strands of a life that fork off a strand between two seqs, each with its first surviving key, 0 for none.
+SELECT strand,
+       coalesce((SELECT min(key) FROM message WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295), 0)
+  FROM strand WHERE parent = :parent AND fork BETWEEN :lo AND :hi AND incarnation = :incarnation;
+
+-- root_strands
+-- The strands of a life that begin at the root, each with its first surviving key, 0 for none.
+SELECT strand,
+       coalesce((SELECT min(key) FROM message WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295), 0)
+  FROM strand WHERE incarnation = :incarnation AND +parent = 0;
 
 -- drop_strands
 -- Remove the strands of a life that is over.

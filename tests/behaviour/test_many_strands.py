@@ -1,0 +1,85 @@
+"""Sessions of many branches: what a read costs depends on what it is about, not on how many strands there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait
+from plait.store.sqlite.executor import Executor
+from tests.dose import dose
+
+STRANDS = dose(short=300, soak=4000)
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[plait.Session]:
+    """A path through `STRANDS` strands of one message each, beside every one of which hangs a leaf."""
+    path: Path = tmp_path_factory.mktemp("strands") / "a.db"
+    with plait.open(path, durability="relaxed") as sessions:
+        chat = sessions.session("c")
+        chat.append(plait.user("root", id="a0"))
+        chat.append(plait.user("b", id="b0"))
+        for n in range(1, STRANDS):
+            chat.append(plait.user("a", id=f"a{n}"), parent=f"a{n - 1}")
+            chat.append(plait.user("b", id=f"b{n}"))
+        yield chat
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the queries that are asked from now on."""
+    names: list[str] = []
+    original = Executor.ask
+
+    def ask(self: Executor, step: Any) -> Any:
+        names.append(step.query)
+        return original(self, step)
+
+    monkeypatch.setattr(Executor, "ask", ask)
+    return names
+
+
+def ids(messages: Any) -> list[str]:
+    return [message.id for message in messages]
+
+
+def test_children_and_roots_look_only_at_the_strands_that_hang_there(chat: plait.Session, asked: list[str]) -> None:
+    middle = STRANDS // 2
+    assert ids(chat.children(f"a{middle}")) == [f"b{middle}", f"a{middle + 1}"]
+    assert ids(chat.children(f"b{middle}")) == []
+    assert ids(chat.roots()) == ["a0"]
+    assert len(asked) < 15, asked
+
+
+def test_leaves_and_all_branches_ask_a_few_times_for_each_strand(chat: plait.Session, asked: list[str]) -> None:
+    assert ids(chat.leaves()) == [f"b{n}" for n in range(STRANDS)]
+    assert len(asked) <= 3 * STRANDS + 10
+    del asked[:]
+    assert len(list(chat.everything())) == 2 * STRANDS
+    assert len(asked) <= 4 * STRANDS + 10
+
+
+def test_a_window_of_a_path_through_many_strands_asks_for_its_own_ranges(chat: plait.Session, asked: list[str]) -> None:
+    path = [f"a{n}" for n in range(STRANDS)] + [f"b{STRANDS - 1}"]
+    assert ids(chat.history()) == path
+    assert ids(chat.history(newest_first=True)) == path[::-1]
+    # Each range once in either direction, a look for its parent for each window, and the strands of the path.
+    assert len(asked) <= 2 * (STRANDS + 2 * (STRANDS // 50 + 2) + STRANDS // 256 + 5)
+
+
+def test_a_fork_copies_many_strands_in_one_transaction(chat: plait.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, writes = chat._store, []
+    original = store.driver.write
+
+    def write(*args: Any) -> Any:
+        writes.append(1)
+        return original(*args)
+
+    monkeypatch.setattr(store.driver, "write", write)
+    copy = chat.fork()
+    assert ids(copy.history()) == [f"a{n}" for n in range(STRANDS)] + [f"b{STRANDS - 1}"]
+    assert len(writes) <= 6 + STRANDS // 1000 + 1

@@ -90,7 +90,7 @@ def laid_on(head: Head, ranges: Sequence[Range]) -> Plan[tuple[Laid, ...]]:
         overlay = item.overlay(*texts[item.number])
         above = None
         if overlay.summary is not None:
-            above = yield from common.last_row(reversed(ranges), before_seq=item.first)
+            above = yield from common.last_before(ranges, item.first)
         laid.append(Laid(overlay, item.role, above[1] if above else None, item.bytes, item.hides))
     return tuple(laid)
 

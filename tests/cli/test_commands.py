@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import apsw
@@ -166,6 +167,49 @@ def test_stats_count_roles_branches_and_sizes(cli: Run, chat: Path) -> None:
     sizes = [one["bytes"] for one in value["largest"]]
     assert sizes == sorted(sizes, reverse=True)
     assert "2 leaves, 1 fork, 1 root" in cli("stats", "chat").out
+
+
+@pytest.fixture
+def compacted(db: Path) -> Path:
+    """Thirty messages, of which the first twenty are under two summaries, the later over the earlier."""
+    with plait.open(db) as sessions:
+        chat = sessions.session("long")
+        for n in range(15):
+            chat.append(plait.user("word " * 200, id=f"m{n}"))
+        chat.add_overlay("m0", "m9", summary="ten messages")
+        for n in range(15, 30):
+            chat.append(plait.user("word " * 200, id=f"m{n}"))
+        chat.add_overlay("m0", "m19", summary="twenty messages")
+        chat.append(plait.user("the end", id="m30"))
+    return db
+
+
+def test_stats_draw_what_a_model_is_shown_with_compactions_marked(cli: Run, compacted: Path) -> None:
+    out = cli("stats", "long").out
+    assert "tokens that a model is shown along the active path of 31 messages, 2 compactions marked" in out
+    assert out.splitlines()[-1].count("^") + out.splitlines()[-1].count("▲") == 2
+
+
+@pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.png", b"\x89PNG"), ("A.SVG", b"<?xml")])
+def test_stats_save_a_chart(cli: Run, compacted: Path, tmp_path: Path, name: str, begins: bytes) -> None:
+    ran = cli("stats", "long", "--chart", str(tmp_path / name))
+    assert (ran.code, ran.err) == (0, "")
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_a_chart_of_another_kind_is_refused_before_anything_is_read(cli: Run, compacted: Path, tmp_path: Path) -> None:
+    ran = cli("stats", "long", "--chart", str(tmp_path / "a.txt"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ".svg or .png" in ran.err
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_chart_names_the_session_whatever_it_is_called(cli: Run, db: Path, tmp_path: Path) -> None:
+    with plait.open(db) as sessions:
+        sessions.create("s", name=f"$x_{{ {HOSTILE} <b>&")
+        sessions.session("s").append(plait.user("one"))
+    assert cli("stats", "s", "--chart", str(tmp_path / "a.svg")).code == 0
+    ElementTree.parse(tmp_path / "a.svg")
 
 
 @pytest.mark.parametrize("command", ["show", "tree", "stats"])

@@ -24,10 +24,17 @@ def test_a_short_number_fits_the_side_of_a_chart(number: int) -> None:
 
 
 @given(st.lists(st.integers(0, 10**9)), st.integers(1, 80))
-def test_buckets_keep_the_sum_and_the_width(values: list[int], width: int) -> None:
-    parts = sketch.buckets(values, width)
-    assert sum(parts) == sum(values)
-    assert len(parts) == min(width, len(values))
+def test_samples_end_with_the_last_value_and_keep_the_width_and_order(values: list[int], width: int) -> None:
+    shown = sketch.samples(values, width)
+    assert len(shown) == min(width, len(values))
+    assert shown[-1:] == values[-1:]
+    assert sketch.samples(sorted(values), width) == sorted(sketch.samples(sorted(values), width))
+
+
+def test_marks_stand_below_the_places_they_mark() -> None:
+    assert sketch.marks([1, 50, 100], 100, 10, ascii_only=True) == "^   ^    ^"
+    assert sketch.marks([3], 4, 8, ascii_only=True) == "    ^"
+    assert sketch.marks([], 4, 8, ascii_only=True) == ""
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1), st.integers(1, 8), st.booleans())

@@ -185,10 +185,13 @@ def stats_(
     db: Db = None,
     tenant: Tenant = None,
     owner: Owner = None,
+    chart: Annotated[
+        str | None, typer.Option("--chart", metavar="FILE", help="Draw the tokens over the conversation (.svg, .png).")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Count a session: messages by role, sizes, tokens, branches."""
-    _end(stats.stats(_place(ctx, db, tenant, owner), _session(session, id), json))
+    _end(stats.stats(_place(ctx, db, tenant, owner), _session(session, id), chart=chart, json=json))
 
 
 @app.command()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -45,11 +44,17 @@ def bar(value: float, largest: float, width: int, *, ascii_only: bool = False) -
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def buckets(values: Sequence[int], width: int) -> list[int]:
-    """`values` in order summed into at most `width` buckets of nearly the same number of values."""
+def samples(values: Sequence[int], width: int) -> list[int]:
+    """`values` at up to `width` places an equal way apart, the last one included."""
     parts = min(width, len(values))
-    edges = [len(values) * at // parts for at in range(parts + 1)] if parts else [0]
-    return [sum(values[start:end]) for start, end in pairwise(edges)]
+    return [values[len(values) * at // parts - 1] for at in range(1, parts + 1)]
+
+
+def marks(places: Iterable[int], length: int, width: int, *, ascii_only: bool = False) -> str:
+    """A line of `width` with a mark at each of some places, counted from 1, of `length`."""
+    at = {min(width - 1, max(0, place - 1) * width // max(length, 1)) for place in places}
+    sign = "^" if ascii_only else "▲"
+    return "".join(sign if n in at else " " for n in range(width)).rstrip()
 
 
 def columns(values: Sequence[float], height: int, *, ascii_only: bool = False) -> list[str]:

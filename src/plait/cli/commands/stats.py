@@ -7,17 +7,17 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, Final
 
 import plait
 from plait import jsontext
-from plait.cli import escape, failure, views
+from plait.cli import charting, escape, failure, views
 from plait.cli.place import Place, find
 from plait.cli.progress import progress
 from plait.cli.render import Look, role_style, when
 from plait.cli.screen import Screen
-from plait.cli.sketch import bar, buckets, chart, count, size
+from plait.cli.sketch import bar, chart, count, marks, samples, size
+from plait.cli.timeline import Timeline, timeline
 
 _LARGEST: Final = 5
 _CHART_WIDTH: Final = 64
@@ -55,18 +55,22 @@ class _Counts:
         return self.messages - sum(parent is not None for parent in self.children)
 
 
-def stats(place: Place, id: str | None, json: bool) -> int:
+def stats(place: Place, id: str | None, *, chart: str | None, json: bool) -> int:
     """Print the numbers; the exit code says whether a damaged message was met."""
+    if chart is not None:
+        charting.check(chart)
     screen = Screen(sys.stdout)
     with place.opened() as sessions:
         info = find(sessions, place, id)
         session = sessions.session(info.id)
         counts = _count(session, info.totals.messages)
-        path = [row.tokens for row in session.path_stats()]
+        drawn = timeline(list(session.path_stats(raw=True)), session.overlays())
+    if chart is not None:
+        charting.draw(chart, escape.one_line(info.name or info.id, 80), drawn)
     if json:
         screen.json(jsontext.encode(_view(info, counts)))
     else:
-        _print(info, counts, path, screen)
+        _print(info, counts, drawn, screen)
     return failure.DAMAGED if counts.damaged else failure.OK
 
 
@@ -115,7 +119,7 @@ def _view(info: plait.SessionInfo, counts: _Counts) -> dict[str, Any]:
     }
 
 
-def _print(info: plait.SessionInfo, counts: _Counts, path: list[int], screen: Screen) -> None:
+def _print(info: plait.SessionInfo, counts: _Counts, drawn: Timeline, screen: Screen) -> None:
     look = Look(unicode=screen.unicode)
     screen.line((escape.name(info.id), "bold"), "  ", (escape.one_line(info.name or "", 200, more=look.more), ""))
     for label, text in _facts(info, counts, look):
@@ -125,9 +129,9 @@ def _print(info: plait.SessionInfo, counts: _Counts, path: list[int], screen: Sc
         _print_roles(counts.roles, screen, look)
         screen.line()
         _print_largest(counts, screen, look)
-    if any(path):
+    if any(drawn.whole):
         screen.line()
-        _print_chart(path, screen)
+        _print_chart(drawn, screen)
 
 
 def _facts(info: plait.SessionInfo, counts: _Counts, look: Look) -> Iterator[tuple[str, str]]:
@@ -174,10 +178,22 @@ def _print_largest(counts: _Counts, screen: Screen, look: Look) -> None:
         )
 
 
-def _print_chart(path: list[int], screen: Screen) -> None:
-    width = min(_CHART_WIDTH, (screen.width or 80) - 12)
-    summed = list(accumulate(buckets(path, max(width, 10))))
-    summed = [value for value in summed for _ in range(min(4, width // len(summed)))]  # a short one is drawn broader
-    screen.line("  ", (f"tokens along the active path, summed over its {count(len(path))} messages", "dim"))
-    for line in chart(summed, _CHART_HEIGHT, ascii_only=not screen.unicode):
+def _print_chart(drawn: Timeline, screen: Screen) -> None:
+    width = max(min(_CHART_WIDTH, (screen.width or 80) - 12), 10)
+    shown = samples(drawn.shown, width)
+    broad = min(4, width // len(shown))  # a short one is drawn broader
+    shown = [value for value in shown for _ in range(broad)]
+    screen.line("  ", (_caption(drawn), "dim"))
+    for line in chart(shown, _CHART_HEIGHT, ascii_only=not screen.unicode):
         screen.line("  ", (line[:7], "dim"), (line[7:], "bar"))
+    if drawn.compactions:
+        row = marks(drawn.compactions, len(drawn.shown), len(shown), ascii_only=not screen.unicode)
+        screen.line("  ", " " * 7, (row, "active"))
+
+
+def _caption(drawn: Timeline) -> str:
+    messages = _many(len(drawn.whole), "message")
+    if drawn.shown == drawn.whole:
+        return f"tokens along the active path, summed over its {messages}"
+    by = f", {_many(len(drawn.compactions), 'compaction')} marked" if drawn.compactions else ""
+    return f"tokens that a model is shown along the active path of {messages}{by}"

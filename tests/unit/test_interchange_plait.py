@@ -111,6 +111,7 @@ def test_an_export_is_read_back_whole(tmp_path: Path) -> None:
     assert (transcript.id, transcript.name, transcript.owner, transcript.leaf) == ("s1", "Name", "owner", "c")
     assert (transcript.metadata, transcript.state, transcript.pinned) == ({"k": [1]}, {"step": 3}, True)
     assert (transcript.created_at, transcript.after_seq, transcript.count) == (AT, 0, 4)
+    assert (transcript.parent_id, transcript.active_at) == ("from", AT)
 
 
 def test_an_export_has_one_line_for_each_message_in_valid_utf_8() -> None:

@@ -129,7 +129,7 @@ class AsyncSessions:
         Without an id: the store's default session. The same handle comes back as long as one is
         alive.
         """
-        name = ids.DEFAULT_SESSION if id is None or id == ids.DEFAULT_SESSION else ids.check_session_id(id)
+        name = ids.DEFAULT_SESSION if id is None else ids.check_own_id(id)
         key = (self._scope, name)
         handle = self._shared.handles.get(key)
         if handle is not None and handle.is_over:
@@ -202,8 +202,7 @@ class AsyncSessions:
         return info
 
     async def _put(self, id: str, **fields: Any) -> SessionInfo | None:
-        if id != ids.DEFAULT_SESSION:
-            ids.check_session_id(id)
+        ids.check_own_id(id)
         _check_fields(fields)
         described = await self.store.put_session(self._ref(id), created_at_us=now_us(), **fields)
         if described is not None and described.changed:
@@ -299,7 +298,7 @@ class AsyncSessions:
         again changes nothing. An entry whose parent is missing raises `NotFoundError`.
         """
         check_transcript(transcript)
-        target = self._ref(ids.check_session_id(transcript.id if id is None else id))
+        target = self._ref(ids.check_own_id(transcript.id if id is None else id))
         with self.telemetry.operation("import", target.id):
             result = await import_transcript(self.store, target, transcript, self.rules, now_us())
         if result.created or result.inserted:

@@ -9,7 +9,7 @@ from typing import Final, cast
 from plait import times
 from plait.errors import UnsupportedError
 from plait.logic import arguments
-from plait.logic.chains import Chain, Transcript, chains
+from plait.logic.chains import Chain, Dated, Transcript, chains
 from plait.logic.prepare import Rules
 from plait.model import Imported
 from plait.store._sync.port import Merging, Store
@@ -20,9 +20,11 @@ FIELDS: Final[dict[str, Callable[[str, object], object]]] = {
     "name": partial(arguments.maybe, arguments.text),
     "owner": partial(arguments.maybe, arguments.text),
     "pinned": arguments.flag,
+    "parent_id": partial(arguments.maybe, arguments.text),
     "metadata": arguments.mapping,
     "state": arguments.mapping,
     "created_at": partial(arguments.maybe, arguments.moment),
+    "active_at": partial(arguments.maybe, arguments.moment),
     "leaf": partial(arguments.maybe, arguments.id_asked),
     "count": arguments.number,
     "entries": arguments.several,
@@ -42,16 +44,17 @@ def import_transcript(
     store: Store, target: SessionRef, transcript: Transcript, rules: Rules, at_us: int
 ) -> Imported:
     """Write a transcript into `target`; see `Sessions.import_transcript`."""
-    grouped = chains(transcript.entries, rules, at_us)
+    entries = Dated(transcript.entries)
+    grouped = chains(entries, rules, at_us)
     if store.info(target) is None:
-        return _into_new(store, target, transcript, grouped, at_us)
+        return _into_new(store, target, transcript, grouped, entries, at_us)
     if not callable(getattr(store, "merge", None)):
         raise UnsupportedError("this store cannot import into a session that exists; give another id")
     return _into_existing(cast("Merging", store), target, transcript, grouped)
 
 
 def _into_new(
-    store: Store, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain], at_us: int
+    store: Store, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain], entries: Dated, at_us: int
 ) -> Imported:
     created = transcript.created_at
     stage = store.stage(target, created_at_us=None if created is None else times.to_us(created))
@@ -61,11 +64,19 @@ def _into_new(
             written = store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
         _describe(store, stage, transcript, at_us)
-        store.publish(stage, target)
+        store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
         store.discard(stage)
         raise
     return Imported(target.id, True, inserted, 0)
+
+
+def _last_active(transcript: Transcript, entries: Dated) -> int | None:
+    """When the session was last active where it comes from: listings and retention go by that."""
+    said = transcript.active_at
+    if said is None and entries.latest_us is None:
+        said = transcript.created_at
+    return entries.latest_us if said is None else times.to_us(said)
 
 
 def _describe(store: Store, stage: SessionRef, transcript: Transcript, at_us: int) -> None:
@@ -76,6 +87,7 @@ def _describe(store: Store, stage: SessionRef, transcript: Transcript, at_us: in
         name=transcript.name,
         owner=transcript.owner,
         pinned=transcript.pinned or None,
+        parent_id=transcript.parent_id,
         metadata=transcript.metadata,
     )
     if transcript.state:

@@ -68,6 +68,7 @@ def _header(info: SessionInfo, state: Json, after_seq: int) -> str:
             "parentId": info.parent_id,
             "pinned": info.pinned,
             "createdAt": _time(info.created_at),
+            "activeAt": _time(info.active_at),
             "metadata": info.metadata,
             "state": state,
             "afterSeq": after_seq,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from plait.errors import UsageError
+from plait.formats import formats
 from plait.interchange import lines
 from plait.interchange.common import Ticker, is_legal_id, moment
 from plait.interchange.index import Index
 from plait.interchange.values import ImportEntry, Progress, Report, Transcript
-from plait.logic.ids import check_id
+from plait.logic.arguments import shown
+from plait.logic.ids import can_be_stored
+from plait.logic.shape import is_object
+from plait.logic.strands import MAX_SEQ
 from plait.model import Json
 
 NAME = "plait"
@@ -33,6 +37,83 @@ def read(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
                 return
         at, line = block.at, block.line
         yield block.transcript(ticker)
+
+
+class _Field(NamedTuple):
+    """What a field of a line must be: in words, and as a test of a value that is there."""
+
+    rule: str
+    fits: Callable[[Any], bool]
+    optional: bool = False
+
+
+Fields: TypeAlias = Mapping[str, _Field]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and can_be_stored(value)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and is_legal_id(value)
+
+
+def _is_place(value: object) -> bool:
+    return type(value) is int and 1 <= value <= MAX_SEQ
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MAX_SEQ
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, str) and moment(value) is not None
+
+
+def _is_known(value: object) -> bool:
+    return isinstance(value, str) and any(value == format.name for format in formats())
+
+
+_TEXT = _Field("a string without half characters, or null", _is_text, optional=True)
+_TIME = _Field("a time such as 2026-10-03T09:00:00.000000Z, or null", _is_time, optional=True)
+_OBJECT = _Field("an object, or null", is_object, optional=True)
+_ID = _Field("the id of a message: a string of 1 to 512 bytes with something to see in it", _is_id)
+_SEQ = _Field(f"a whole number from 1 to {MAX_SEQ}", _is_place)
+_COUNT = _Field(f"a whole number from 0 to {MAX_SEQ}", _is_count)
+_PARENT = _Field("the id of the message before, or null", _is_id, optional=True)
+
+HEADER: Final[Fields] = {
+    "id": _Field("the session's id: a string of 1 to 512 bytes with something to see in it", _is_id),
+    "name": _TEXT,
+    "owner": _TEXT,
+    "parentId": _TEXT,
+    "pinned": _Field("true or false", _is_flag, optional=True),
+    "createdAt": _TIME,
+    "activeAt": _TIME,
+    "metadata": _OBJECT,
+    "state": _OBJECT,
+    "afterSeq": _COUNT._replace(optional=True),
+}
+MESSAGE: Final[Fields] = {
+    "id": _ID,
+    "parent": _PARENT,
+    "seq": _SEQ,
+    "createdAt": _TIME,
+    "format": _Field("the name of a format that this plait knows, or null", _is_known, optional=True),
+    "message": _Field("an object", is_object),
+}
+DAMAGED: Final[Fields] = {
+    "id": _ID,
+    "parent": _PARENT,
+    "seq": _SEQ,
+    "role": _TEXT,
+    "reason": _TEXT,
+}
+END: Final[Fields] = {"leaf": _PARENT, "count": _COUNT}
 
 
 class _Block:
@@ -78,16 +159,17 @@ class _Block:
             metadata=header.get("metadata") or {},
             state=header.get("state") or {},
             pinned=header.get("pinned") is True,
+            parent_id=header.get("parentId"),
             created_at=moment(header.get("createdAt")),
-            leaf=leaf if isinstance(leaf, str) and self._knows(leaf) else None,
+            active_at=moment(header.get("activeAt")),
+            leaf=leaf if leaf is not None and self._knows(leaf) else None,
             count=len(self._index),
             after_seq=self._after_seq,
         )
 
     @property
     def _after_seq(self) -> int:
-        after = self._header.get("afterSeq")
-        return after if isinstance(after, int) else 0
+        return int(self._header.get("afterSeq") or 0)
 
     def _lines(self, file: IO[bytes]) -> Iterator[tuple[Json, int, int]]:
         report = Report()
@@ -104,22 +186,20 @@ class _Block:
 
     def _begin(self, value: Json) -> None:
         version = value.get("plait")
-        if value.get("type") != "session" or not isinstance(version, int):
+        if value.get("type") != "session" or type(version) is not int or version < 1:
             self._fail("is not the header of a session")
         if version > VERSION:
             self._fail(f"is of format version {version}; this plait reads up to {VERSION}: use a newer one")
-        check_id(value.get("id"), f"{self._path}: line {self.line}: the session's id")
+        self._check(value, HEADER)
         self._header = value
 
     def _place(self, value: Json, at: int, size: int) -> None:
-        id, parent, seq = value.get("id"), value.get("parent"), value.get("seq")
-        damaged = value.get("type") == "damaged"
-        if not damaged and (value.get("type") != "message" or not isinstance(value.get("message"), dict)):
+        kind = value.get("type")
+        damaged = kind == "damaged"
+        if not damaged and kind != "message":
             self._fail("is neither a message nor the end line")
-        if not isinstance(id, str) or not is_legal_id(id) or not isinstance(seq, int) or seq < 1:
-            self._fail("does not say the message's id and seq")
-        if not isinstance(parent, str | None):
-            self._fail("does not say the message's parent")
+        self._check(value, DAMAGED if damaged else MESSAGE)
+        id, parent, seq = value["id"], value.get("parent"), value["seq"]
         if not self._index.add(id, parent, line=self.line, at=at, size=size, rank=seq, hidden=damaged):
             self._fail(f"has the id {id!r:.80} of an earlier line")
         if damaged:
@@ -127,8 +207,23 @@ class _Block:
                 self.line, f"the message was damaged when it was exported: {value.get('reason')}", lost=True
             )
 
+    def _check(self, value: Json, fields: Fields) -> None:
+        """Each field is what it must be, and none is there that would be lost without a word."""
+        for name, field in fields.items():
+            if value.get(name) is None:
+                fault = "" if field.optional else "is missing"
+            else:
+                fault = "" if field.fits(value[name]) else f"is {shown(value[name])}"
+            if fault:
+                self._fail(f"{name} {fault}; it must be {field.rule}")
+        strange = sorted(value.keys() - fields.keys() - {"plait", "type"})
+        if strange:
+            reason = f"has fields that this plait does not know, which were left out: {', '.join(map(shown, strange))}"
+            self._report.add(self.line, reason[:200], lost=True)
+
     def _finish(self) -> None:
-        count = self._end.get("count")
+        self._check(self._end, END)
+        count = self._end["count"]
         if count != len(self._index):
             self._fail(f"the end line counts {count} messages, but {len(self._index)} are there")
         if self._index.ranks_repeat():

@@ -85,7 +85,7 @@ def import_file(
     if session_id is not None:
         first = [replace(first[0], id=session_id)]
     try:
-        return [_imported(sessions, transcript) for transcript in chain(first, transcripts)]
+        return [_imported(sessions, transcript, path) for transcript in chain(first, transcripts)]
     except OSError as error:  # the file went away between its two passes
         raise _unreadable(path, error) from error
 
@@ -94,6 +94,13 @@ def _unreadable(path: str | Path, error: OSError) -> UsageError:
     return UsageError(f"{path} cannot be read: {error.strerror or error}")
 
 
-def _imported(sessions: Importer, transcript: Transcript) -> ImportReport:
-    result = sessions.import_transcript(transcript)
+def _imported(sessions: Importer, transcript: Transcript, path: str | Path) -> ImportReport:
+    try:
+        result = sessions.import_transcript(transcript)
+    except UsageError as error:
+        line = getattr(error, "line", 0)
+        told = (
+            f"{path}: {error}. Nothing of session {transcript.id!r:.80} was imported; mend the file, or export it anew"
+        )
+        raise type(error)(told, line=line, path=getattr(error, "path", "")) from error
     return ImportReport(transcript.id, transcript.name, transcript.format, transcript.count, transcript.report, result)

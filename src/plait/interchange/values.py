@@ -81,7 +81,8 @@ class Transcript:
     `entries` is read from the file as it is consumed, parents before children, and can be consumed
     once. `report` is complete when `entries` is used up. `leaf` is the id of the entry that was
     the active leaf (`None`: the last one), `count` how many entries there are.
-    `after_seq` is not 0 for a continuation, whose first parents are in the session already.
+    `parent_id` is the session it was forked from. `active_at` is when it was last active (`None`:
+    when the latest of its entries was made). `after_seq` is not 0 for a continuation, whose first parents are in the session already.
     """
 
     id: str
@@ -93,7 +94,9 @@ class Transcript:
     metadata: Json = field(default_factory=dict[str, object])
     state: Json = field(default_factory=dict[str, object])
     pinned: bool = False
+    parent_id: str | None = None
     created_at: dt.datetime | None = None
+    active_at: dt.datetime | None = None
     leaf: str | None = None
     count: int = 0
     after_seq: int = 0

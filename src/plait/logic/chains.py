@@ -9,6 +9,8 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from plait import times
+from plait.errors import UsageError
+from plait.logic import arguments
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import Json
 from plait.store.protocol import NewMessage
@@ -48,7 +50,11 @@ class Transcript(Protocol):
     @property
     def state(self) -> Json: ...
     @property
+    def parent_id(self) -> str | None: ...
+    @property
     def created_at(self) -> dt.datetime | None: ...
+    @property
+    def active_at(self) -> dt.datetime | None: ...
     @property
     def leaf(self) -> str | None: ...
     @property
@@ -100,5 +106,25 @@ def _goes_on(chain: Chain, entry: Entry, message: NewMessage) -> bool:
 
 
 def _prepared(entry: Entry, rules: Rules, now_us: int) -> NewMessage:
-    at = now_us if entry.created_at is None else times.to_us(entry.created_at)
-    return prepare(entry.message, Given(entry.id, at, entry.id, entry.format, verbatim=True), rules)
+    """The entry as it is stored; what is wrong with it is told with the line it stands on."""
+    try:
+        at = now_us if entry.created_at is None else times.to_us(entry.created_at)
+        return prepare(entry.message, Given(entry.id, at, entry.id, entry.format, verbatim=True), rules)
+    except UsageError as error:
+        line = getattr(entry, "line", 0)
+        where = f"line {line}" if line else f"entry {arguments.shown(entry.id)}"
+        raise type(error)(f"{where}: {error}", line=line, path=getattr(error, "path", "")) from None
+
+
+class Dated:
+    """Entries as they are gone through, and the latest time that one of them has."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = entries
+        self.latest_us: int | None = None
+
+    def __iter__(self) -> Iterator[Entry]:
+        for entry in self._entries:
+            if entry.created_at is not None:
+                self.latest_us = max(self.latest_us or 0, times.to_us(entry.created_at))
+            yield entry

@@ -74,6 +74,11 @@ def check_session_id(value: object) -> str:
     return text
 
 
+def check_own_id(value: object) -> str:
+    """`value` as a session's id that a caller may write to: one of their choice, or the default session's."""
+    return DEFAULT_SESSION if value == DEFAULT_SESSION else check_session_id(value)
+
+
 def uuid7(time_ms: int, random: int) -> str:
     """The UUIDv7 (RFC 9562) of a Unix time in milliseconds and 74 random bits."""
     high = (time_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | (random >> 62 & 0xFFF)

@@ -117,8 +117,11 @@ class AsyncStore(Protocol):
         """
         ...
 
-    async def publish(self, stage: SessionRef, target: SessionRef) -> None:
-        """Make a staged session the session `target`, at once; `ConflictError` if that exists."""
+    async def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
+        """Make a staged session the session `target`, at once; `ConflictError` if that exists.
+
+        It was last active at `active_at_us`, if that is in the past, else now.
+        """
         ...
 
     async def discard(self, stage: SessionRef) -> None:

@@ -117,8 +117,11 @@ class Store(Protocol):
         """
         ...
 
-    def publish(self, stage: SessionRef, target: SessionRef) -> None:
-        """Make a staged session the session `target`, at once; `ConflictError` if that exists."""
+    def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
+        """Make a staged session the session `target`, at once; `ConflictError` if that exists.
+
+        It was last active at `active_at_us`, if that is in the past, else now.
+        """
         ...
 
     def discard(self, stage: SessionRef) -> None:

@@ -48,8 +48,8 @@ def forget(stage: SessionRef, head: Head) -> Plan[None]:
     yield Forget(stage)
 
 
-def publish(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
-    """Make the hidden session the session `target`; answers its incarnation."""
+def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int | None = None) -> Plan[int]:
+    """Make the hidden session the session `target`, last active then or now; answers its incarnation."""
     yield from _free(target)
     head = yield from common.take(stage)
     assert head is not None
@@ -57,7 +57,7 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
     if old is not None:  # the tombstone of an earlier life, which may have had another since the stage was begun
         head.next_seq, head.version = max(head.next_seq, old.next_seq), max(head.version, old.version)
     yield from common.record(head, "session", mark, {"created": True})
-    head.active_at_us = mark.at_us
+    head.active_at_us = mark.at_us if active_at_us is None else min(active_at_us, mark.at_us)
     session = head.session
     if old is not None:
         session = old.session
@@ -65,7 +65,8 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark) -> Plan[int]:
         yield Do("move_info", (session, head.session))
         yield Do("drop_session", (session,))
     yield Do("rename_session", (session, target.id, head.session))
-    yield Put("add_activity", [(target.scope.tenant, target.scope.owner, mark.at_us // common.BUCKET_US, session)])
+    bucket = head.active_at_us // common.BUCKET_US
+    yield Put("add_activity", [(target.scope.tenant, target.scope.owner, bucket, session)])
     yield Forget(stage)
     yield Forget(target)
     yield Bind(target, head.incarnation)

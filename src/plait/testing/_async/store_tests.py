@@ -1116,6 +1116,18 @@ class AsyncStoreTests:
         assert info == await store.info(self.ref())
         await self.check_tree(store)
 
+    async def test_a_published_stage_was_last_active_when_it_says(self, store: AsyncStore) -> None:
+        before = _now_us()
+        for id, at in (("old", 1_000_000), ("older", 1_000), ("future", before + 10**15), ("now", None)):
+            stage = await store.stage(self.ref(id))
+            await store.append(stage, [self.message("a")], parent=None, kind="import")
+            await store.publish(stage, self.ref(id), active_at_us=at)
+        found = (await store.sessions(ALICE, cursor=None, limit=10)).sessions
+        assert [info.id for info in found] == ["now", "future", "old", "older"]
+        active = [times.to_us(info.active_at) for info in found]
+        assert active[2:] == [1_000_000, 1_000]
+        assert before <= active[1] <= active[0]
+
     async def test_a_published_stage_is_no_handle_any_more(self, store: AsyncStore) -> None:
         stage = await store.stage(self.ref())
         await store.append(stage, [self.message("a")], parent=None)

@@ -304,7 +304,7 @@ class ModelStore:
         self._begin(hidden, self._now_us() if created_at_us is None else created_at_us)
         return hidden
 
-    def publish(self, stage: SessionRef, target: SessionRef) -> None:
+    def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
         """Make a staged session the session `target`, at once; `ConflictError` if that exists."""
         if self._look(target) is not None:
             raise ConflictError(f"session {target.id!r} exists; choose another id")
@@ -318,6 +318,8 @@ class ModelStore:
         life.incarnation = target.incarnation = self._counters[_key(target)].incarnation
         self._lives[_key(target)] = self._lives.pop(_key(stage))
         self._touch(target, life)
+        if active_at_us is not None:
+            life.active_at_us = min(active_at_us, life.active_at_us)
 
     def discard(self, stage: SessionRef) -> None:
         """Give up a staged session; harmless when it was published or given up already."""

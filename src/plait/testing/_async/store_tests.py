@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from plait import jsontext
+from plait import jsontext, times
 from plait.errors import (
     ConflictError,
     LeafMovedError,

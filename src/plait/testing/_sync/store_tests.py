@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from plait import jsontext
+from plait import jsontext, times
 from plait.errors import (
     ConflictError,
     LeafMovedError,
@@ -1115,6 +1115,18 @@ class StoreTests:
         assert (info.id, info.name, info.metadata) == ("s", "n", {"k": 1})
         assert info == store.info(self.ref())
         self.check_tree(store)
+
+    def test_a_published_stage_was_last_active_when_it_says(self, store: Store) -> None:
+        before = _now_us()
+        for id, at in (("old", 1_000_000), ("older", 1_000), ("future", before + 10**15), ("now", None)):
+            stage = store.stage(self.ref(id))
+            store.append(stage, [self.message("a")], parent=None, kind="import")
+            store.publish(stage, self.ref(id), active_at_us=at)
+        found = (store.sessions(ALICE, cursor=None, limit=10)).sessions
+        assert [info.id for info in found] == ["now", "future", "old", "older"]
+        active = [times.to_us(info.active_at) for info in found]
+        assert active[2:] == [1_000_000, 1_000]
+        assert before <= active[1] <= active[0]
 
     def test_a_published_stage_is_no_handle_any_more(self, store: Store) -> None:
         stage = store.stage(self.ref())

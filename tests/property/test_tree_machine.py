@@ -293,7 +293,7 @@ class TreeMachine(RuleBasedStateMachine):
 
 TestTreeMachine = TreeMachine.TestCase
 TestTreeMachine.settings = settings(
-    max_examples=dose(short=40, soak=3000), stateful_step_count=dose(short=30, soak=60), deadline=None
+    max_examples=dose(short=40, soak=1000), stateful_step_count=dose(short=30, soak=60), deadline=None
 )
 
 
@@ -304,7 +304,7 @@ moves = st.lists(
 
 
 @given(moves=moves)
-@settings(deadline=None, max_examples=dose(short=60, soak=5000))
+@settings(deadline=None, max_examples=dose(short=60, soak=1000))
 def test_children_is_the_inverse_of_parent(moves: Sequence[tuple[str, int]]) -> None:
     store = open_sqlite(":memory:")
     try:

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 ROW_BUDGET_BYTES = 1_572_864
 """UTF-8 bytes a slice may take: 1536 KiB, the row budget of Cloudflare's Sessions."""
 
 
-def cut(text: str, budget_bytes: int = ROW_BUDGET_BYTES) -> list[str]:
+def cut(text: str, budget_bytes: int = ROW_BUDGET_BYTES) -> Iterator[str]:
     """`text` as slices of at most `budget_bytes` UTF-8 bytes, cut between characters.
 
     Joined they are the text again. A single character over the budget stands alone; an empty
-    text is one empty slice.
+    text is one empty slice. One slice is made at a time, so that a huge text is not copied whole.
     """
-    if len(text) * 4 <= budget_bytes or (text.isascii() and len(text) <= budget_bytes):
-        return [text]
-    data = text.encode()
-    slices: list[str] = []
     start = 0
-    while start < len(data):
-        end = _boundary(data, start, budget_bytes)
-        slices.append(data[start:end].decode())
-        start = end
-    return slices
+    while True:
+        piece = _first(text[start : start + budget_bytes], budget_bytes)
+        yield piece
+        start += len(piece)
+        if start >= len(text):
+            return
 
 
-def _boundary(data: bytes, start: int, budget_bytes: int) -> int:
-    """The largest character boundary within the budget, or the end of the first character."""
-    end = start + budget_bytes
-    if end >= len(data):
-        return len(data)
-    while end > start and data[end] & 0xC0 == 0x80:  # inside a character
+def _first(text: str, budget_bytes: int) -> str:
+    """The longest beginning within the budget, at least one character."""
+    if len(text) * 4 <= budget_bytes or text.isascii():
+        return text
+    data = text.encode()
+    return text if len(data) <= budget_bytes else data[: _boundary(data, budget_bytes)].decode()
+
+
+def _boundary(data: bytes, end: int) -> int:
+    """The last character boundary up to `end`, or the end of the first character."""
+    while end > 0 and data[end] & 0xC0 == 0x80:  # inside a character
         end -= 1
-    if end > start:
+    if end > 0:
         return end
-    end = start + 1
+    end = 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
     return end

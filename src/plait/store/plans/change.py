@@ -39,9 +39,10 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
 
 
 def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage) -> Plan[None]:
-    body, *rest = slices.cut(new.body)
+    rest = slices.cut(new.body)
+    body = next(rest)
     flags = old_flags & messages.IMPORTED
-    flags |= messages.SLICED * bool(rest) | messages.WITH_MEDIA * bool(new.media)
+    flags |= messages.SLICED * (len(body) < len(new.body)) | messages.WITH_MEDIA * bool(new.media)
     format = "" if new.format == "plait" else new.format
     yield Do("change_message", (new.bytes, new.tokens, flags, format, new.role, body, key))
     old = [attachment for (attachment,) in (yield Ask("attachments_of", (key,)))]

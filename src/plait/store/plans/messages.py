@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plait import formats
 from plait.errors import NotFoundError
@@ -32,16 +32,17 @@ KEY, ID, ROLE, BYTES, TOKENS, CREATED_AT, FLAGS, FORMAT, BODY = range(9)
 
 def insert(ref: SessionRef, key: int, version: int, message: NewMessage, *, imported: bool) -> Plan[None]:
     """Write a message's rows."""
-    body, *rest = slices.cut(message.body)
-    flags = IMPORTED * imported | SLICED * bool(rest) | WITH_MEDIA * bool(message.media)
+    rest = slices.cut(message.body)
+    body = next(rest)
+    flags = IMPORTED * imported | SLICED * (len(body) < len(message.body)) | WITH_MEDIA * bool(message.media)
     format = "" if message.format == "plait" else message.format
     row = (key, version, message.bytes, message.tokens, message.created_at_us, flags, format, message.role, message.id)
     yield Put("add_message", [(*row, body)])
-    if rest or message.media:
+    if flags & ~IMPORTED:
         yield from insert_rest(ref, key, rest, message.media)
 
 
-def insert_rest(ref: SessionRef, key: int, rest: Sequence[str], items: Sequence[Media]) -> Plan[None]:
+def insert_rest(ref: SessionRef, key: int, rest: Iterable[str], items: Sequence[Media]) -> Plan[None]:
     """Write the slices and the media of a message."""
     for n, body in enumerate(rest, 1):
         yield Do("add_slice", (key, n, body))

@@ -200,12 +200,12 @@ def test_a_window_of_a_straight_path_is_one_range_and_one_look_for_its_parent() 
 
 
 def test_totals_of_a_known_path_read_no_row() -> None:
-    _, steps = run(read.totals(SessionRef(Scope(), "s")), answering(head()))
+    _, steps = run(read.totals(SessionRef(Scope(), "s"), read.Counted()), answering(head()))
     assert kinds(steps) == ["Take", "Bind"]
 
 
 def test_binding_is_left_to_the_driver() -> None:
     ref = SessionRef(Scope(), "s")
-    _, steps = run(read.totals(ref), answering(head()))
+    _, steps = run(read.totals(ref, read.Counted()), answering(head()))
     assert ref.incarnation is None
     assert [step for step in steps if isinstance(step, Bind)] == [Bind(ref, 3)]

@@ -497,10 +497,10 @@ class Session:
         budget_bytes = arguments.maybe(arguments.budget, "budget_bytes", budget_bytes)
         leaf = arguments.place("leaf", leaf)
         for _ in range(RECENT_TRIES):
-            path = self._store.path(self._ref, leaf)
-            if path is None:
+            found = self._store.recent(self._ref, leaf, count=count, budget_bytes=budget_bytes)
+            if found is None:
                 return Window([], False, 0, 0, 0)
-            suffix = self._store.suffix(self._ref, path, count=count, budget_bytes=budget_bytes)
+            path, suffix = found
             if suffix.loaded is not None:
                 return _window(suffix, suffix.loaded)
             window = _window(suffix, self._load_suffix(path, suffix.start_seq))

@@ -173,6 +173,12 @@ class AsyncStore(Protocol):
         """
         ...
 
+    async def recent(
+        self, session: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None
+    ) -> tuple[Path, Suffix] | None:
+        """The path to `leaf` with its suffix, as `path` and `suffix` answer them, of one committed state."""
+        ...
+
     async def leaf(self, session: SessionRef) -> Message | Damaged | None:
         """The active leaf."""
         ...

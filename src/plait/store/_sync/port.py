@@ -173,6 +173,12 @@ class Store(Protocol):
         """
         ...
 
+    def recent(
+        self, session: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None
+    ) -> tuple[Path, Suffix] | None:
+        """The path to `leaf` with its suffix, as `path` and `suffix` answer them, of one committed state."""
+        ...
+
     def leaf(self, session: SessionRef) -> Message | Damaged | None:
         """The active leaf."""
         ...

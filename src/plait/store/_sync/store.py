@@ -74,6 +74,7 @@ class PlanStore:
     def __init__(self, driver: Driver, *, clock: Clock = _now_us) -> None:
         self.driver = driver
         self._clock = clock
+        self._counted = read.Counted()
 
     def _mark(self, at_us: int | None = None) -> common.Mark:
         return common.Mark(self._clock() if at_us is None else at_us, os.urandom(8).hex())
@@ -160,7 +161,14 @@ class PlanStore:
         return self.driver.read(partial(read.stats, session, path, **options))
 
     def suffix(self, session: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Suffix:
-        return self.driver.read(partial(read.suffix, session, path, count=count, budget_bytes=budget_bytes))
+        bounds: dict[str, Any] = {"count": count, "budget_bytes": budget_bytes, "counted": self._counted}
+        return self.driver.read(partial(read.suffix, session, path, **bounds))
+
+    def recent(
+        self, session: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None
+    ) -> tuple[Path, Suffix] | None:
+        bounds: dict[str, Any] = {"count": count, "budget_bytes": budget_bytes, "counted": self._counted}
+        return self.driver.read(partial(read.recent, session, leaf, **bounds))
 
     def leaf(self, session: SessionRef) -> Message | Damaged | None:
         return self.driver.read(partial(read.leaf, session))
@@ -184,7 +192,7 @@ class PlanStore:
         return self.driver.read(partial(read.changed_since, session, path))
 
     def totals(self, session: SessionRef) -> Totals:
-        return self.driver.read(partial(read.totals, session))
+        return self.driver.read(partial(read.totals, session, self._counted))
 
     # -- sessions --------------------------------------------------------------
 

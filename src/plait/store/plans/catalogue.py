@@ -37,7 +37,7 @@ def _info(id: str, head: Head) -> Plan[SessionInfo]:
         created_at=times.from_us(head.created_at_us),
         active_at=times.from_us(head.active_at_us),
         version=head.version,
-        totals=(yield from read.totals_of(head)),
+        totals=(yield from read.totals_of(head, read.Counted())),
     )
 
 

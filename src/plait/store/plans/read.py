@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from plait import jsontext
@@ -17,12 +18,44 @@ from plait.store.plans import common, messages, overlays
 from plait.store.protocol import Path, Range, SessionRef, Stat, Suffix
 
 Found = list[Message | Damaged]
+Sums: TypeAlias = tuple[int, int, int]
 
 MANY = 50
 """More than this many rows, wherever they lie, are not fetched on an event loop."""
 
 SUFFIX_ROWS = 50
 """The longest suffix that is read together with the place it begins at."""
+
+
+MAX_COUNTS = 1024
+
+
+class Count(Struct, frozen=True):
+    """What the path to a place held at a version of its session."""
+
+    version: int
+    strand: int
+    hi: int
+    sums: Sums
+
+
+class Counted:
+    """What was counted last in each life of a session, so that it need not be counted again.
+
+    Only paths that no write has settled are counted: those a branch or a checkout far away led to.
+    A count is named by its version, so it holds whoever reads it.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[int, Count] = {}
+
+    def last(self, head: Head) -> Count | None:
+        return self._counts.get(head.incarnation)
+
+    def note(self, head: Head, count: Count) -> None:
+        if len(self._counts) >= MAX_COUNTS:
+            self._counts.clear()
+        self._counts[head.incarnation] = count
 
 
 def path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
@@ -32,6 +65,16 @@ def path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
         return None
     fixed = yield from common.fixed_path(head, leaf)
     return replace(fixed, laid=(yield from overlays.laid_on(head, fixed.ranges))) if head.overlays else fixed
+
+
+def recent(
+    ref: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None, counted: Counted
+) -> Plan[tuple[Path, Suffix] | None]:
+    """The path to a leaf with its longest suffix within both bounds."""
+    fixed = yield from path(ref, leaf)
+    if fixed is None:
+        return None
+    return fixed, (yield from suffix(ref, fixed, count=count, budget_bytes=budget_bytes, counted=counted))
 
 
 def load(
@@ -54,12 +97,16 @@ def _window(
 ) -> Plan[Found]:
     ranges = common.between(path.ranges, after_seq, before_seq, newest_first=newest_first)
     rows = yield from _rows(ranges, newest_first, limit, budget_bytes)
+    found = yield from _built(path, rows[::-1] if newest_first else rows)
+    return found[::-1] if newest_first else found
+
+
+def _built(path: Path, rows: list[Row]) -> Plan[Found]:
+    """The messages of rows that follow one another on a path."""
     if not rows:
         return []
-    oldest = rows[-1] if newest_first else rows[0]
-    before = yield from common.last_before(path.ranges, oldest[messages.KEY] & SEQ_MASK)
-    found = yield from messages.build(rows[::-1] if newest_first else rows, before[1] if before else None)
-    return found[::-1] if newest_first else found
+    before = yield from common.last_before(path.ranges, rows[0][messages.KEY] & SEQ_MASK)
+    return (yield from messages.build(rows, before[1] if before else None))
 
 
 def _same_life(ref: SessionRef, path: Path) -> Plan[Head]:
@@ -221,18 +268,60 @@ def stats(ref: SessionRef, path: Path, *, after_seq: int, before_seq: int | None
     return found
 
 
-def suffix(ref: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None) -> Plan[Suffix]:
+def suffix(
+    ref: SessionRef, path: Path, *, count: int | None, budget_bytes: int | None, counted: Counted
+) -> Plan[Suffix]:
     """Where the longest suffix of what the path shows begins, within both bounds, and what the whole path holds."""
     head = yield from _same_life(ref, path)
-    start, rows, size = yield from _suffix_start(path, count, budget_bytes)
     loaded: Found | None = None
-    if rows <= SUFFIX_ROWS and size <= messages.LARGE_BYTES:
-        loaded = (yield from _shown(path, start, rows, size)) if rows else []
+    start = 0
+    if count is not None and count <= SUFFIX_ROWS and budget_bytes is None and not path.laid:
+        loaded = yield from _newest(path, count)
+        start = loaded[0].seq if loaded else 0
+    if loaded is None:
+        start, rows, size = yield from _suffix_start(path, count, budget_bytes)
+        if rows <= SUFFIX_ROWS and size <= messages.LARGE_BYTES:
+            loaded = (yield from _shown(path, start, rows, size)) if rows else []
     hidden = view.hidden(path.laid)
-    end = key_of(path.ranges[-1].strand, path.ranges[-1].hi) if path.ranges else 0
+    return Suffix(start, *(yield from _holds(head, path.ranges, counted)), loaded, hidden)
+
+
+def _holds(head: Head, ranges: Sequence[Range], counted: Counted) -> Plan[Sums]:
+    """What a path holds: known if it is the active one and was settled, else counted."""
+    end = key_of(ranges[-1].strand, ranges[-1].hi) if ranges else 0
     if head.leaf == end and head.path_messages is not None:
-        return Suffix(start, head.path_messages, head.path_bytes or 0, head.path_tokens or 0, loaded, hidden)
-    return Suffix(start, *(yield from common.range_totals(path.ranges)), loaded, hidden)
+        return head.path_messages, head.path_bytes or 0, head.path_tokens or 0
+    return (yield from _count(head, ranges, counted))
+
+
+def _count(head: Head, ranges: Sequence[Range], counted: Counted) -> Plan[Sums]:
+    """What a path holds, counted from where it was counted last, if only appends have come since."""
+    if not ranges:
+        return 0, 0, 0
+    end, last = ranges[-1], counted.last(head)
+    known: Sums = (0, 0, 0)
+    rest = list(ranges)
+    if last is not None and (yield from _goes_on(head, last, end)):
+        known, rest = last.sums, [Range(end.strand, last.hi + 1, end.hi)] if last.hi < end.hi else []
+    messages_, size, tokens = yield from common.range_totals(rest)
+    sums = known[0] + messages_, known[1] + size, known[2] + tokens
+    counted.note(head, Count(head.version, end.strand, end.hi, sums))
+    return sums
+
+
+def _goes_on(head: Head, last: Count, end: Range) -> Plan[bool]:
+    if last.strand != end.strand or last.hi > end.hi or last.version > head.version:
+        return False
+    return last.version == head.version or not (yield Ask("changed_keys", (head.session, last.version)))
+
+
+def _newest(path: Path, count: int) -> Plan[Found | None]:
+    """The newest messages of a path that hides nothing, oldest first; `None` if they are not little."""
+    ranges = common.between(path.ranges, None, None, newest_first=True)
+    rows = (yield from _rows(ranges, True, count, messages.LARGE_BYTES + 1)) if count else []
+    if sum(row[messages.BYTES] for row in rows) > messages.LARGE_BYTES:
+        return None
+    return (yield from _built(path, rows[::-1]))
 
 
 def _shown(path: Path, start: int, rows: int, size: int) -> Plan[Found]:
@@ -296,17 +385,17 @@ def _take_rows(path: Path, run: view.Run, found: _Suffix, *, heavy: bool) -> Pla
     return True
 
 
-def totals(ref: SessionRef) -> Plan[Totals]:
+def totals(ref: SessionRef, counted: Counted) -> Plan[Totals]:
     """What the session and its active path hold."""
     head = yield from common.take(ref)
-    return Totals() if head is None else (yield from totals_of(head))
+    return Totals() if head is None else (yield from totals_of(head, counted))
 
 
-def totals_of(head: Head) -> Plan[Totals]:
+def totals_of(head: Head, counted: Counted) -> Plan[Totals]:
     """The totals of a head, the path's counted now if they are not known."""
     known: Any = (head.path_messages, head.path_bytes, head.path_tokens)
     if head.path_messages is None:
-        known = yield from common.range_totals((yield from common.path_to(head.leaf)))
+        known = yield from _count(head, (yield from common.path_to(head.leaf)), counted)
     hidden: Any = (head.hidden_messages, head.hidden_bytes, head.hidden_tokens)
     if head.hidden_messages is None:
         hidden = yield from overlays.hidden_on(head, (yield from common.path_to(head.leaf)))

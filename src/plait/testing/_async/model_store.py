@@ -386,6 +386,15 @@ class AsyncModelStore:
             first = seq
         return Suffix(first, *_sums(rows), hidden=_hidden(path.laid))
 
+    async def recent(
+        self, session: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None
+    ) -> tuple[Path, Suffix] | None:
+        """The path to `leaf` with its suffix."""
+        path = await self.path(session, leaf)
+        if path is None:
+            return None
+        return path, await self.suffix(session, path, count=count, budget_bytes=budget_bytes)
+
     async def leaf(self, session: SessionRef) -> Message | None:
         """The active leaf."""
         life = self._find(session)

@@ -819,6 +819,13 @@ class AsyncStoreTests:
         if suffix.loaded:
             after = suffix.start_seq - 1
             assert suffix.loaded == await store.load(self.ref(), path, after_seq=after, limit=1000)
+        bounds: dict[str, Any] = {"count": count, "budget_bytes": budget_bytes}
+        fresh = await store.path(self.ref(), LEAF)
+        assert fresh is not None
+        assert await store.recent(self.ref(), LEAF, **bounds) == (
+            fresh,
+            await store.suffix(self.ref(), fresh, **bounds),
+        )
         return suffix.start_seq
 
     async def test_a_suffix_by_count(self, store: AsyncStore) -> None:

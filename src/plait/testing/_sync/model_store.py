@@ -386,6 +386,15 @@ class ModelStore:
             first = seq
         return Suffix(first, *_sums(rows), hidden=_hidden(path.laid))
 
+    def recent(
+        self, session: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None
+    ) -> tuple[Path, Suffix] | None:
+        """The path to `leaf` with its suffix."""
+        path = self.path(session, leaf)
+        if path is None:
+            return None
+        return path, self.suffix(session, path, count=count, budget_bytes=budget_bytes)
+
     def leaf(self, session: SessionRef) -> Message | None:
         """The active leaf."""
         life = self._find(session)

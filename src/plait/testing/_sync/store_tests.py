@@ -819,6 +819,13 @@ class StoreTests:
         if suffix.loaded:
             after = suffix.start_seq - 1
             assert suffix.loaded == store.load(self.ref(), path, after_seq=after, limit=1000)
+        bounds: dict[str, Any] = {"count": count, "budget_bytes": budget_bytes}
+        fresh = store.path(self.ref(), LEAF)
+        assert fresh is not None
+        assert store.recent(self.ref(), LEAF, **bounds) == (
+            fresh,
+            store.suffix(self.ref(), fresh, **bounds),
+        )
         return suffix.start_seq
 
     def test_a_suffix_by_count(self, store: Store) -> None:

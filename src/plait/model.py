@@ -331,6 +331,37 @@ class SessionInfo(Struct, frozen=True):
     totals: Totals
 
 
+class Hit(Struct, frozen=True):
+    """A message that a search found.
+
+    `snippet` is the piece of its text that shows why, on one line; `highlights` are the ranges of
+    `snippet` that hold the words asked for. A better match has a higher `score`. `on_path` says
+    whether the message is on the active path, `covered` whether an overlay hides it there; read on
+    with `session.around(hit.id)`, or the whole branch with `session.transcript(hit.leaf_id)`.
+    """
+
+    session_id: str
+    id: str
+    seq: int
+    role: str
+    created_at: dt.datetime
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    score: float
+    on_path: bool
+    covered: bool
+    leaf_id: str
+
+    def marked(self, before: str = "**", after: str = "**") -> str:
+        """The snippet with `before` and `after` around each highlight."""
+        pieces: list[str] = []
+        at = 0
+        for start, end in self.highlights:
+            pieces += [self.snippet[at:start], before, self.snippet[start:end], after]
+            at = end
+        return "".join(pieces) + self.snippet[at:]
+
+
 class SessionPage(Struct, frozen=True):
     """One page of a listing, the most recently active first; `cursor` continues it, `None` ends it."""
 

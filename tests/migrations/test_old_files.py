@@ -140,3 +140,14 @@ def test_a_migration_that_is_cut_short_leaves_the_file_as_it_was(
     with plait.open(path) as sessions:
         assert [message.text for message in sessions.session("s").history()] == ["kept"]
         assert sessions.doctor() == []
+
+
+def test_an_old_file_is_searched_alike_whether_it_can_be_written_or_not(old: Path) -> None:
+    with plait.open(old, read_only=True) as sessions:
+        before = [hit.id for hit in sessions.session("chat").search("ships", newest_first=True)]
+        assert [hit.id for hit in sessions.session("chat").search("你好")] == ["u1"]
+        assert len(sessions.search("ships")) == 3
+    with plait.open(old) as sessions:
+        assert [hit.id for hit in sessions.session("chat").search("ships", newest_first=True)] == before == ["a2", "a1"]
+        assert len(sessions.search("ships")) == 3
+        assert sessions.doctor() == []

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait import times
+from plait._sync import searching
 from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
@@ -18,7 +19,9 @@ from plait.model import (
     Appended,
     Change,
     Damaged,
+    Hit,
     Json,
+    Leaf,
     Message,
     Overlay,
     OverlayAdded,
@@ -581,6 +584,45 @@ class Session:
                 return
             after = stats[-1].seq
             pause()
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        newest_first: bool = False,
+        role: str | Iterable[str] | None = None,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+        leaf: str | Leaf | searching.Everywhere = searching.EVERYWHERE,
+    ) -> list[Hit]:
+        """The messages whose text holds all the words of `query`, best match first or newest first.
+
+        `"quoted words"` must stand together. Nothing in a query is an operator or refused. All
+        branches and what overlays hide are searched, unless `leaf` names the path to look at;
+        `role`, `since` (in) and `until` (out) narrow it further. Sees all that was committed when
+        it was called. The first search of a session indexes it.
+        """
+        asked = searching.question(
+            query,
+            limit=limit,
+            offset=offset,
+            newest_first=newest_first,
+            role=role,
+            since=since,
+            until=until,
+            leaf=leaf,
+        )
+        with self._sessions.telemetry.operation("search", self.id):
+            return searching.searchable(self._store).search(self._ref, asked)
+
+    def around(self, id: str, *, before: int = 3, after: int = 3) -> list[Message | Damaged]:
+        """A message with up to `before` that it answers and `after` that go on from it; none for an unknown id.
+
+        It goes on along the active path if the message is on it, else along the branch begun last.
+        """
+        return searching.around(self._store, self._ref, id, before=before, after=after)
 
     def totals(self) -> Totals:
         """How much the session and its active path hold; no content is read."""

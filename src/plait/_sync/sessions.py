@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Awaitable, Callable, Iterable, M
 from types import TracebackType
 from typing import Any, TypeVar
 
+from plait._sync import searching
 from plait._sync.importing import check_transcript, import_transcript
 from plait._sync.session import Session, new_id, now_us
 from plait.diagnostics import Telemetry
@@ -19,7 +20,7 @@ from plait.errors import NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, ids
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
-from plait.model import Attachment, Change, Finding, Imported, RetentionPlan, SessionInfo, SessionPage
+from plait.model import Attachment, Change, Finding, Hit, Imported, RetentionPlan, SessionInfo, SessionPage
 from plait.pauses import Payload, may_listen, pause, pieces, settle
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
@@ -287,6 +288,40 @@ class Sessions:
 
     def _delete_if_idle(self, info: SessionInfo) -> bool:
         return self._delete(info.id, version=info.version)
+
+    # -- searching -------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        newest_first: bool = False,
+        role: str | Iterable[str] | None = None,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+    ) -> builtins.list[Hit]:
+        """The messages of all sessions of this scope that hold all the words; see `Session.search`.
+
+        Newest first goes by seq within a session, and between sessions by time.
+        """
+        asked = searching.question(
+            query, limit=limit, offset=offset, newest_first=newest_first, role=role, since=since, until=until
+        )
+        with self.telemetry.operation("search", ""):
+            return searching.searchable(self.store).search(self._scope, asked)
+
+    def build_search_index(
+        self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Index what is not indexed yet, of all scopes, or everything anew; answers how many messages.
+
+        A search does this for the sessions it looks at. It works in short transactions, between which
+        others write; one that is broken off goes on where it was. `progress` is told after each how many
+        are done and how many may be left.
+        """
+        return searching.searchable(self.store).build_search_index(rebuild=rebuild, progress=progress)
 
     # -- importing -------------------------------------------------------------
 

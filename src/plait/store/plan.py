@@ -70,9 +70,9 @@ class Take(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Take the session's row anew the next time: the plan has written it by itself."""
+    """Take the session's row anew the next time: the plan has written it by itself. `None`: every row."""
 
-    ref: SessionRef
+    ref: SessionRef | None
 
 
 class Bind(NamedTuple):
@@ -95,6 +95,8 @@ class Head(Struct):
     when they are to be counted the next time somebody asks. `leaf_id` and `tip` are found when
     first needed: the surviving leaf's id, and whether its strand can simply be gone on with.
     `hidden_*` is what overlays take off the active path, likewise `None` when it is to be counted.
+    In a write `searched` says that there is a search index to follow the data, and `to_mark` that it
+    does not know yet that the session was written to.
     """
 
     session: int
@@ -120,6 +122,8 @@ class Head(Struct):
     located: bool = False
     leaf_id: str | None = None
     tip: bool = False
+    searched: bool = False
+    to_mark: bool = False
 
     @classmethod
     def of(cls, row: Row) -> Head:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from plait.model import Covered, Damaged, Message, Overlay, OverlayKind, SessionInfo
+from plait.model import Covered, Damaged, Message, Overlay, OverlayKind, Parent, SessionInfo
 
 
 class Scope(Struct, frozen=True):
@@ -191,3 +191,21 @@ class Suffix(Struct, frozen=True):
 
 
 Kind = Literal["append", "import"]
+
+
+class Search(Struct, frozen=True):
+    """What is searched for, and among which messages.
+
+    `leaf` limits to the path to a message (`LEAF`: the active one), `branches` says not to; `since_us`
+    is in, `until_us` is out. Empty `roles` are all.
+    """
+
+    query: str
+    limit: int = 20
+    offset: int = 0
+    newest_first: bool = False
+    roles: tuple[str, ...] = ()
+    since_us: int | None = None
+    until_us: int | None = None
+    leaf: Parent = None
+    branches: bool = True

@@ -7,12 +7,13 @@ attachments and index upkeep are its own business; windows, overlays and budgets
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from plait.model import (
     LEAF,
     Damaged,
+    Hit,
     Json,
     Message,
     Overlay,
@@ -31,6 +32,7 @@ from plait.store.protocol import (
     NewOverlay,
     Path,
     Scope,
+    Search,
     SessionRef,
     Stat,
     Suffix,
@@ -333,4 +335,22 @@ class AsyncOverlaying(AsyncStore, Protocol):
 
     async def release_compaction(self, session: SessionRef, token: str) -> None:
         """Give the right back; harmless if it is not held any more."""
+        ...
+
+
+class AsyncSearchable(AsyncStore, Protocol):
+    """A store that can search the words of its messages."""
+
+    async def search(self, within: SessionRef | Scope, asked: Search) -> list[Hit]:
+        """The messages of a session, or of all sessions of a scope, that hold every word asked for.
+
+        All that was committed when this was called is searched; filters are applied before the limit.
+        """
+        ...
+
+    async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
+        """Index what is not indexed, or everything anew; answers how many messages that were.
+
+        `progress` is told after each bounded step how many are done and how many may be left.
+        """
         ...

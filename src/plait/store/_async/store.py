@@ -15,6 +15,7 @@ from plait.model import (
     LEAF,
     Damaged,
     Finding,
+    Hit,
     Json,
     Message,
     Overlay,
@@ -38,6 +39,7 @@ from plait.store.protocol import (
     NewOverlay,
     Path,
     Scope,
+    Search,
     SessionRef,
     Stat,
     Suffix,
@@ -369,6 +371,18 @@ class AsyncPlanStore:
         for piece in range(count):
             yield await self.driver.read_async(partial(attachments.piece, session, id, number, piece))
 
+    # -- search ----------------------------------------------------------------
+
+    async def search(self, within: SessionRef | Scope, asked: Search) -> list[Hit]:
+        from plait.store._async import searching  # what only a search needs is loaded by the first
+
+        return await searching.find(self.driver, within, asked, self._clock())
+
+    async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
+        from plait.store._async import searching
+
+        return await searching.build(self.driver, self._clock(), rebuild=rebuild, progress=progress)
+
     # -- upkeep ----------------------------------------------------------------
 
     async def backup(self, path: str) -> None:
@@ -384,6 +398,10 @@ class AsyncPlanStore:
     async def vacuum(self, purge: bool) -> None:
         """See `AsyncSessions.vacuum`."""
         await self.sweep()
+        if purge:
+            from plait.store._async import searching
+
+            await searching.cleanse(self.driver, self._clock())
         await aside_async(partial(self._ability("vacuum"), purge))
 
     def _ability(self, name: str) -> Callable[..., Any]:

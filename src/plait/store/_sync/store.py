@@ -15,6 +15,7 @@ from plait.model import (
     LEAF,
     Damaged,
     Finding,
+    Hit,
     Json,
     Message,
     Overlay,
@@ -38,6 +39,7 @@ from plait.store.protocol import (
     NewOverlay,
     Path,
     Scope,
+    Search,
     SessionRef,
     Stat,
     Suffix,
@@ -369,6 +371,18 @@ class PlanStore:
         for piece in range(count):
             yield self.driver.read(partial(attachments.piece, session, id, number, piece))
 
+    # -- search ----------------------------------------------------------------
+
+    def search(self, within: SessionRef | Scope, asked: Search) -> list[Hit]:
+        from plait.store._sync import searching  # what only a search needs is loaded by the first
+
+        return searching.find(self.driver, within, asked, self._clock())
+
+    def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
+        from plait.store._sync import searching
+
+        return searching.build(self.driver, self._clock(), rebuild=rebuild, progress=progress)
+
     # -- upkeep ----------------------------------------------------------------
 
     def backup(self, path: str) -> None:
@@ -384,6 +398,10 @@ class PlanStore:
     def vacuum(self, purge: bool) -> None:
         """See `Sessions.vacuum`."""
         self.sweep()
+        if purge:
+            from plait.store._sync import searching
+
+            searching.cleanse(self.driver, self._clock())
         aside(partial(self._ability("vacuum"), purge))
 
     def _ability(self, name: str) -> Callable[..., Any]:

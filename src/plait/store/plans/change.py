@@ -9,7 +9,7 @@ from plait.errors import NotFoundError
 from plait.logic import slices
 from plait.logic.ids import can_be_stored
 from plait.model import Damaged
-from plait.store.plan import Ask, Bind, Do, Head, Plan, Put
+from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put
 from plait.store.plans import append, common, messages, overlays
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewMessage, SessionRef, Updated
@@ -25,7 +25,7 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
     old = yield from messages.with_parent(row)
     if not isinstance(old, Damaged) and (yield from messages.same(row, new)):
         return Updated(old, changed=False)
-    yield from _replace(ref, key, row[messages.FLAGS], new)
+    yield from _replace(ref, key, row[messages.FLAGS], new, searched=head.searched)
     on_path = yield from _on_path(head, key)
     grown = (new.bytes - row[messages.BYTES], new.tokens - row[messages.TOKENS])
     head.add(0, *grown, on_path=on_path)
@@ -38,7 +38,7 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
     return Updated(stored, changed=True)
 
 
-def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage) -> Plan[None]:
+def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage, *, searched: bool) -> Plan[None]:
     rest = slices.cut(new.body)
     body = next(rest)
     flags = old_flags & messages.IMPORTED
@@ -48,6 +48,8 @@ def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage) -> Plan
     old = [attachment for (attachment,) in (yield Ask("attachments_of", (key,)))]
     yield Do("drop_slices", (key,))
     yield Do("drop_attachment_refs", (key,))
+    if searched:
+        yield Do("add_search_pending", (jsontext.encode([key]),))
     yield from messages.insert_rest(ref, key, rest, new.media)
     for attachment in old:  # after the new ones are referenced, so that what stays is not written again
         yield from messages.drop_if_unused(attachment)
@@ -98,6 +100,8 @@ def _remove_rows(head: Head, keys: list[int]) -> Plan[None]:
         yield from messages.remove_rest(key)
     yield Do("drop_message_ids", (head.incarnation, listed))
     yield Do("drop_messages", (listed,))
+    if head.searched:
+        yield Do("add_search_pending", (listed,))
 
 
 def _settle_leaf(head: Head) -> Plan[None]:
@@ -126,6 +130,7 @@ def clear(ref: SessionRef, mark: Mark) -> Plan[int | None]:
     yield Put("add_purge", [(old,)])
     yield from common.record(head, "clear", mark, {"old": old})
     yield from common.touch(ref, head, mark)
+    yield Forget(ref)  # whether the search index knows of a life is told when its row is taken
     return old
 
 
@@ -157,8 +162,10 @@ def purge_step(incarnation: int, limit: int) -> Plan[bool]:
         listed = jsontext.encode([key for key, _, _ in rows])
         yield Do("drop_message_ids", (incarnation, listed))
         yield Do("drop_messages", (listed,))
+        yield Do("add_search_pending", (listed,))
         return True
     yield from overlays.purge(incarnation)
     yield Do("drop_strands", (incarnation,))
+    yield from common.forget_search(incarnation)
     yield Do("drop_purge", (incarnation,))
     return False

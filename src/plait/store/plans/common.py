@@ -93,6 +93,20 @@ def touch(ref: SessionRef, head: Head, mark: Mark) -> Plan[None]:
     if old != new and not ref.id.startswith(STAGE_PREFIX):  # no listing shows a stage
         yield Do("drop_activity", (*_scope(ref), old, head.session))
         yield Put("add_activity", [(*_scope(ref), new, head.session)])
+    if head.to_mark:
+        yield from mark_behind(ref, head)
+
+
+def mark_behind(ref: SessionRef, head: Head) -> Plan[None]:
+    """Note that the search index has something to catch up with, once until it has."""
+    yield Put("add_search_behind", [(*_scope(ref), head.incarnation)])
+    head.to_mark = False
+
+
+def forget_search(incarnation: int) -> Plan[None]:
+    """Forget how far the messages of a life that is over were indexed."""
+    yield Do("drop_search_progress", (incarnation,))
+    yield Do("drop_search_marks", (incarnation,))
 
 
 def record(head: Head, kind: str, mark: Mark, data: Json) -> Plan[None]:

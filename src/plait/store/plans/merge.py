@@ -58,6 +58,7 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
     yield Do("graft_versions", (head.version, source.incarnation))
     yield from overlays.graft(source, head)
     yield Do("graft_message_ids", (head.incarnation, source.incarnation))
+    yield from _search_again(head, source)
     yield Do("graft_strands", (head.incarnation, source.incarnation))
     head.version += source.version
     head.add(source.messages, source.bytes, source.tokens, on_path=False)
@@ -74,6 +75,13 @@ def _refuse_doubles(target: SessionRef, into: int, source: int) -> Plan[None]:
         raise ConflictError(f"message {rows[0][0]!r} was added to session {target.id!r} meanwhile; try again")
     if (yield Ask("shared_overlays", (into, source))):
         raise ConflictError(f"an overlay was added to session {target.id!r} meanwhile; try again")
+
+
+def _search_again(head: Head, source: Head) -> Plan[None]:
+    """Let the search index begin anew before the seqs of the staged messages, which it may have gone past."""
+    if head.searched:
+        yield Do("lower_search_progress", (source.incarnation, head.incarnation))
+        yield from common.forget_search(source.incarnation)
 
 
 def _follow(head: Head, leaf: str | None) -> Plan[None]:

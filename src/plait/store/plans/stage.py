@@ -57,6 +57,8 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
     if old is not None:  # the tombstone of an earlier life, which may have had another since the stage was begun
         head.next_seq, head.version = max(head.next_seq, old.next_seq), max(head.version, old.version)
     yield from common.record(head, "session", mark, {"created": True})
+    if head.to_mark:
+        yield from common.mark_behind(stage, head)
     head.active_at_us = mark.at_us if active_at_us is None else min(active_at_us, mark.at_us)
     session = head.session
     if old is not None:

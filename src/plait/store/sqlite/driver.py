@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 from msgspec.structs import replace
@@ -24,6 +24,9 @@ from plait.store.sqlite.errors import translate
 from plait.store.sqlite.executor import Executor, TooHeavy, Writing
 from plait.store.sqlite.statements import load
 from plait.store.sqlite.writer import Entry, Writer
+
+if TYPE_CHECKING:
+    from plait.logic.words import Token
 
 T = TypeVar("T")
 _drivers: weakref.WeakSet[SQLiteDriver] = weakref.WeakSet()
@@ -55,6 +58,17 @@ class SQLiteDriver:
         self._writer = Writer(_Connector(settings, self._statements), settings.busy_timeout_ms)
         self._writer_end = weakref.finalize(self, self._writer.end)
         _drivers.add(self)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether no plan can write."""
+        return self.settings.read_only
+
+    def tokenize(self, folded: str) -> list[Token]:
+        """The words of a folded text, as the search index holds them."""
+        from plait.store.sqlite.words import tokenize
+
+        return tokenize(folded)
 
     # -- life ------------------------------------------------------------------
 

@@ -169,7 +169,12 @@ class Writing(Executor):
 
     def drop(self, step: Forget) -> None:
         self.flush()
-        key = (step.ref.scope.tenant, step.ref.scope.owner, step.ref.id)
+        ref = step.ref
+        if ref is None:
+            self._heads.clear()
+            self._taken.clear()
+            return
+        key = (ref.scope.tenant, ref.scope.owner, ref.id)
         self._heads.pop(key, None)
         self._taken.pop(key, None)
 
@@ -185,6 +190,8 @@ class Writing(Executor):
             head = super().take(step)
             if head is None:
                 return None
+            mark = self._run(self._texts["search_mark"], (*key[:2], head.incarnation)).fetchall()
+            head.searched, head.to_mark = bool(mark), mark == [(0,)]
             self._heads[key] = head
         self._taken[key] = head
         return head

@@ -518,3 +518,177 @@ INSERT INTO compaction_claim (incarnation, token, until) VALUES (:incarnation, :
 -- drop_claim
 -- Nobody is compacting a session any more.
 DELETE FROM compaction_claim WHERE incarnation = :incarnation;
+
+-- search_is_on
+-- Whether the index has been asked for.
+SELECT since FROM search_on LIMIT 1;
+
+-- switch_search_on
+-- From now on the index follows the data.
+INSERT OR IGNORE INTO search_on (since) VALUES (:since);
+
+-- switch_search_off
+-- The index is given up.
+DELETE FROM search_on;
+
+-- search_mark
+-- A row if the index follows the data: whether it knows that a session was written to.
+SELECT EXISTS (SELECT 1 FROM search_behind WHERE tenant = :tenant AND owner = :owner AND incarnation = :incarnation)
+  FROM search_on LIMIT 1;
+
+-- add_search_behind
+-- A session has messages that are to be indexed.
+INSERT OR IGNORE INTO search_behind (tenant, owner, incarnation) VALUES (:tenant, :owner, :incarnation);
+
+-- mark_all_behind
+-- Every session has messages that are to be indexed.
+INSERT OR IGNORE INTO search_behind (tenant, owner, incarnation)
+SELECT tenant, owner, incarnation FROM session WHERE live = 1;
+
+-- drop_search_marks
+-- A life has nothing to be indexed any more.
+DELETE FROM search_behind WHERE incarnation = :incarnation;
+
+-- search_behind
+-- A scope's sessions that were written to since they were indexed, not those hidden.
+SELECT s.tenant, s.owner, s.id FROM search_behind AS b
+ CROSS JOIN session AS s ON s.incarnation = b.incarnation AND s.live = 1
+ WHERE b.tenant = :tenant AND b.owner = :owner AND substr(s.id, 1, 12) <> 'plait:stage:';
+
+-- search_all_behind
+-- All sessions that were written to since they were indexed, not those hidden.
+SELECT s.tenant, s.owner, s.id FROM search_behind AS b
+ CROSS JOIN session AS s ON s.incarnation = b.incarnation AND s.live = 1
+ WHERE substr(s.id, 1, 12) <> 'plait:stage:';
+
+-- search_left
+-- How many messages may be waiting to be indexed.
+SELECT coalesce(sum(max(s.next_seq - 1 - coalesce(p.seq, 0), 0)), 0) FROM search_behind AS b
+ CROSS JOIN session AS s ON s.incarnation = b.incarnation AND s.live = 1
+  LEFT JOIN search_progress AS p ON p.incarnation = b.incarnation;
+
+-- search_progress
+-- Up to which seq a session's messages are indexed.
+SELECT seq FROM search_progress WHERE incarnation = :incarnation;
+
+-- save_search_progress
+-- A session's messages are indexed up to a seq.
+INSERT OR REPLACE INTO search_progress (incarnation, seq) VALUES (:incarnation, :seq);
+
+-- lower_search_progress
+-- Messages are added to a session whose seqs may have been passed.
+UPDATE search_progress SET seq = min(seq, coalesce((
+       SELECT min(m.key & 4294967295) - 1 FROM strand AS s
+         JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
+        WHERE s.incarnation = :source), seq))
+ WHERE incarnation = :into;
+
+-- drop_search_progress
+-- A life has no messages any more.
+DELETE FROM search_progress WHERE incarnation = :incarnation;
+
+-- add_search_pending
+-- What the index says of these messages, if it has them, is out of date.
+INSERT OR IGNORE INTO search_pending (key)
+SELECT asked.value FROM json_each(:keys) AS asked
+ WHERE EXISTS (SELECT 1 FROM message_words_docsize WHERE id = asked.value);
+
+-- search_pending
+-- Some messages of whatever session that the index is out of date about.
+SELECT key FROM search_pending ORDER BY key LIMIT :limit;
+
+-- search_pending_of
+-- A session's messages that the index is out of date about.
+SELECT p.key FROM strand AS s
+ CROSS JOIN search_pending AS p ON p.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
+ WHERE s.incarnation = :incarnation LIMIT :limit;
+
+-- drop_search_pending
+-- The index is up to date about these messages.
+DELETE FROM search_pending WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- add_words
+-- Index a message, anew if it was indexed.
+INSERT OR REPLACE INTO message_words (rowid, words) VALUES (:key, :words);
+
+-- drop_words
+-- Take messages out of the index.
+DELETE FROM message_words WHERE rowid IN (SELECT value FROM json_each(:keys));
+
+-- clear_words
+-- Empty the index.
+INSERT INTO message_words (message_words) VALUES ('delete-all');
+
+-- merge_words
+-- Write the index anew without what was taken out of it.
+INSERT INTO message_words (message_words) VALUES ('optimize');
+
+-- clear_search_progress
+-- Nothing is indexed.
+DELETE FROM search_progress;
+
+-- clear_search_behind
+-- Nothing is to be indexed.
+DELETE FROM search_behind;
+
+-- clear_search_pending
+-- Nothing is out of date.
+DELETE FROM search_pending;
+
+-- strand_numbers
+-- The strands of a session.
+SELECT strand FROM strand WHERE incarnation = :incarnation;
+
+-- count_words
+-- In how many messages some words are, and how many are indexed.
+SELECT (SELECT count(*) FROM message_words WHERE message_words MATCH :words),
+       (SELECT count(*) FROM message_words_docsize);
+
+-- search_best
+-- Messages of a key range that hold the words, best first.
+SELECT m.key, -w.rank, m.created_at, m.role FROM message_words AS w CROSS JOIN message AS m ON m.key = w.rowid
+ WHERE w.message_words MATCH :words AND w.rowid BETWEEN :lo AND :hi
+   AND m.created_at >= :since AND m.created_at < :until
+   AND (:any_role OR m.role IN (SELECT value FROM json_each(:roles)))
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = w.rowid)
+ ORDER BY w.rank, w.rowid DESC LIMIT :limit;
+
+-- search_newest
+-- Messages of a key range that hold the words, newest first.
+SELECT m.key, 0.0, m.created_at, m.role FROM message_words AS w CROSS JOIN message AS m ON m.key = w.rowid
+ WHERE w.message_words MATCH :words AND w.rowid BETWEEN :lo AND :hi
+   AND m.created_at >= :since AND m.created_at < :until
+   AND (:any_role OR m.role IN (SELECT value FROM json_each(:roles)))
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = w.rowid)
+ ORDER BY w.rowid DESC LIMIT :limit;
+
+-- search_scope_best
+-- Messages of a scope's sessions that hold the words, best first.
+SELECT m.key, -w.rank, m.created_at, m.role, s.id
+  FROM message_words AS w CROSS JOIN message AS m ON m.key = w.rowid
+ CROSS JOIN strand AS t ON t.strand = w.rowid >> 32
+ CROSS JOIN session AS s ON s.incarnation = t.incarnation
+ WHERE w.message_words MATCH :words AND s.tenant = :tenant AND s.owner = :owner AND s.live = 1
+   AND substr(s.id, 1, 12) <> 'plait:stage:'
+   AND m.created_at >= :since AND m.created_at < :until
+   AND (:any_role OR m.role IN (SELECT value FROM json_each(:roles)))
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = w.rowid)
+ ORDER BY w.rank, m.created_at DESC, w.rowid DESC LIMIT :limit;
+
+-- search_scope_newest
+-- Messages of a scope's sessions that hold the words, in no order that means anything.
+SELECT m.key, 0.0, min(m.created_at, s.active_at), m.role, s.id
+  FROM message_words AS w CROSS JOIN message AS m ON m.key = w.rowid
+ CROSS JOIN strand AS t ON t.strand = w.rowid >> 32
+ CROSS JOIN session AS s ON s.incarnation = t.incarnation
+ WHERE w.message_words MATCH :words AND s.tenant = :tenant AND s.owner = :owner AND s.live = 1
+   AND substr(s.id, 1, 12) <> 'plait:stage:'
+   AND m.created_at >= :since AND m.created_at < :until
+   AND (:any_role OR m.role IN (SELECT value FROM json_each(:roles)))
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = w.rowid)
+ ORDER BY w.rowid DESC LIMIT :limit;
+
+-- scope_sessions
+-- The sessions of a scope, not those hidden.
+SELECT tenant, owner, id FROM session
+ WHERE tenant = :tenant AND owner = :owner AND live = 1 AND substr(id, 1, 12) <> 'plait:stage:';

@@ -1,0 +1,124 @@
+"""Generated from src/plait/_async/searching.py by tools/unasync.py: edit that file. Searching as the handles offer it: what is asked is checked here, and a hit opened with its context."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from plait import times
+from plait.errors import UnsupportedError, UsageError
+from plait.model import LEAF, Damaged, Leaf, Message
+from plait.store.protocol import Path, Search, SessionRef
+
+if TYPE_CHECKING:
+    from plait.store._sync.port import Searchable, Store
+
+BRANCH_STEPS = 1000
+"""How far `around` follows a branch that is not the active one."""
+
+
+class Everywhere:
+    """The type of the default of `leaf`: all branches."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+EVERYWHERE = Everywhere()
+
+
+def question(
+    query: str,
+    *,
+    limit: int,
+    offset: int,
+    newest_first: bool,
+    role: str | Iterable[str] | None,
+    since: dt.datetime | None,
+    until: dt.datetime | None,
+    leaf: str | Leaf | Everywhere = EVERYWHERE,
+) -> Search:
+    """What is asked, once it is known to be askable."""
+    if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise UsageError(f"a query must be text, not {type(query).__name__}")
+    for name, value in (("limit", limit), ("offset", offset)):
+        if value < 0:
+            raise UsageError(f"{name} must not be negative, not {value}")
+    everywhere = isinstance(leaf, Everywhere)
+    return Search(
+        query=query,
+        limit=limit,
+        offset=offset,
+        newest_first=newest_first,
+        roles=_roles(role),
+        since_us=None if since is None else times.to_us(since),
+        until_us=None if until is None else times.to_us(until),
+        leaf=None if isinstance(leaf, Everywhere) else leaf,
+        branches=everywhere,
+    )
+
+
+def _roles(role: str | Iterable[str] | None) -> tuple[str, ...]:
+    if role is None:
+        return ()
+    found = (role,) if isinstance(role, str) else tuple(role)
+    if not found or not all(isinstance(item, str) for item in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("role must be a role such as 'user', or some of them; leave it out for all")
+    return found
+
+
+def searchable(store: Store) -> Searchable:
+    """The store, if it can search."""
+    if getattr(store, "search", None) is None:
+        raise UnsupportedError("this store has no search")
+    return store  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def around(store: Store, ref: SessionRef, id: str, *, before: int, after: int) -> list[Message | Damaged]:
+    """A message with those it answers and those that go on from it, root side first."""
+    for name, value in (("before", before), ("after", after)):
+        if value < 0:
+            raise UsageError(f"{name} must not be negative, not {value}")
+    path = store.path(ref, id)
+    if path is None or path.leaf_id != id:
+        return []
+    earlier = _load(store, ref, path, before + 1)
+    return earlier + _following(store, ref, earlier[-1], after) if earlier else []
+
+
+def _load(store: Store, ref: SessionRef, path: Path, count: int) -> list[Message | Damaged]:
+    """The newest messages of a path, oldest first."""
+    found: list[Message | Damaged] = []
+    while len(found) < count:
+        last = found[-1].seq if found else None
+        window = store.load(ref, path, before_seq=last, newest_first=True, limit=count - len(found))
+        if not window:
+            break
+        found += window
+    return found[::-1]
+
+
+def _following(
+    store: Store, ref: SessionRef, message: Message | Damaged, count: int
+) -> list[Message | Damaged]:
+    """What goes on from a message: on the active path if it is there, else on the branch begun last."""
+    active = store.path(ref, LEAF)
+    if active is None or not count:
+        return []
+    found: list[Message | Damaged] = []
+    ahead = store.load(ref, active, after_seq=message.seq - 1, limit=count + 1)
+    if ahead and ahead[0].id == message.id:
+        found = ahead[1:]
+        while ahead and len(found) < count:
+            ahead = store.load(ref, active, after_seq=ahead[-1].seq, limit=count - len(found))
+            found += ahead
+        return found
+    while len(found) < min(count, BRANCH_STEPS):
+        children = store.children(ref, found[-1].id if found else message.id)
+        if not children:
+            break
+        found.append(children[-1])
+    return found

@@ -1,0 +1,189 @@
+"""The piece of a text that shows why it was found, cut where no character is torn apart."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from plait.logic.words import SPACELESS, Token, Tokenize, Words, fold, occurrences
+
+LENGTH: Final = 160
+"""How long a snippet is, in characters of the text, before it is stretched to whole words."""
+
+BEFORE: Final = 40
+"""How much of that stands before the first word found."""
+
+STRETCH: Final = 24
+"""How far a cut may move to find a space."""
+
+_EXTENDERS: Final = (
+    "\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
+)
+_EXTENDS: Final = re.compile(f"[{_EXTENDERS}]")
+_ASCII: Final = re.compile(r"[\x00-\x7f]+")
+_SPACELESS: Final = re.compile(f"[{SPACELESS}]")
+_BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+
+
+class Snippet(Struct, frozen=True):
+    """A piece of a text, and where in it the words found stand."""
+
+    text: str
+    highlights: tuple[tuple[int, int], ...]
+
+
+def make(text: str, words: Words, tokenize: Tokenize, *, length: int = LENGTH) -> Snippet:
+    """The piece of `text` around the first place where most of the words stand close together."""
+    spans = _merged(found_in(text, words, tokenize))
+    start, end = _window(text, spans, length)
+    prefix, suffix = "…" if start else "", "…" if end < len(text) else ""
+    shift = len(prefix) - start
+    inside = tuple((at + shift, to + shift) for at, to in spans if start <= at and to <= end)
+    return Snippet(prefix + _shown(text[start:end]) + suffix, inside)
+
+
+def _shown(text: str) -> str:
+    """The same characters on one line, in text that can be encoded."""
+    return _BLANK.sub(" ", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def found_in(text: str, words: Words, tokenize: Tokenize) -> list[tuple[int, int]]:
+    """Where the words stand in `text`, as character ranges in order; of whole characters as people see them."""
+    folded, bounds = _aligned(text)
+    tokens = tokenize(folded)
+    found = occurrences(words, tokens)
+    if found is None:
+        return []
+    places = sorted(place for phrase in found for place in phrase)
+    return [_range(text, tokens, bounds, first, last) for first, last in places]
+
+
+def _range(text: str, tokens: Sequence[Token], bounds: Sequence[int] | None, first: int, last: int) -> tuple[int, int]:
+    start, end = tokens[first][0], tokens[last][1]
+    if bounds is not None:
+        start, end = bounds[start], bounds[end - 1] + 1
+    return _whole_before(text, start), _whole_after(text, end)
+
+
+def _aligned(text: str) -> tuple[str, list[int] | None]:
+    """The folded text and, unless it is the same, the place in `text` that each of its bytes comes from."""
+    if text.isascii():
+        return fold(text), None
+    pieces: list[str] = []
+    origin: list[int] = []
+    for start, end in _clusters(text):
+        piece = fold(text[start:end])
+        pieces.append(piece)
+        if end - start == len(piece) and piece.isascii():
+            origin.extend(range(start, end))
+        else:
+            origin.extend([start] * len(piece.encode("utf-8", "replace")))
+    return "".join(pieces), origin
+
+
+def _clusters(text: str) -> list[tuple[int, int]]:
+    """Runs of plain ASCII, and each other character with what combines with it."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < len(text):
+        run = _ASCII.match(text, at)
+        end = run.end() if run else at + 1
+        if run and end < len(text) and joins(text, end):
+            end -= 1  # the last one has an accent of its own
+            if end > at:
+                found.append((at, end))
+            at, end = end, end + 1
+        while end < len(text) and joins(text, end):
+            end += 1
+        found.append((at, end))
+        at = end
+    return found
+
+
+def joins(text: str, at: int) -> bool:
+    """Whether the characters before and at a place belong together: a cut there would tear a character apart."""
+    if at <= 0 or at >= len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if after < "\x80":
+        return after == "\n" and before == "\r"
+    if before == "\u200d" or _EXTENDS.match(after) or unicodedata.category(after) in ("Mn", "Me", "Mc"):
+        return True
+    return _is_regional(before) and _is_regional(after) and _regionals_before(text, at) % 2 == 1
+
+
+def _is_regional(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def _regionals_before(text: str, at: int) -> int:
+    count = 0
+    while at - count > 0 and _is_regional(text[at - count - 1]):
+        count += 1
+    return count
+
+
+def _whole_before(text: str, at: int) -> int:
+    while joins(text, at):
+        at -= 1
+    return at
+
+
+def _whole_after(text: str, at: int) -> int:
+    while joins(text, at):
+        at += 1
+    return at
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges that touch or overlap made one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[int, int]:
+    """The piece to show: around the place where most of what was found is close together."""
+    if len(text) <= length:
+        return 0, len(text)
+    at = _densest(spans, length - BEFORE)
+    first_end = next((end for start, end in spans if start == at), at)
+    start = max(0, min(at - BEFORE, len(text) - length))
+    end = min(len(text), max(start + length, first_end))
+    return _cut_before(text, start), _cut_after(text, end)
+
+
+def _densest(spans: Sequence[tuple[int, int]], length: int) -> int:
+    """Where the range begins after which most others follow within `length`; the first such one."""
+    best, most, last = 0, 0, 0
+    for n, (start, _) in enumerate(spans):
+        last = max(last, n)
+        while last < len(spans) and spans[last][1] <= start + length:
+            last += 1
+        if last - n > most or not most:
+            best, most = start, max(last - n, 1)
+    return best
+
+
+def _cut_before(text: str, at: int) -> int:
+    """A place to begin at or a little before `at`: after a space if one is near."""
+    for place in range(at, max(at - STRETCH, 0), -1):
+        if text[place - 1].isspace() or _SPACELESS.match(text[place - 1]):
+            return _whole_before(text, place)
+    return _whole_before(text, at if at > STRETCH else 0)
+
+
+def _cut_after(text: str, at: int) -> int:
+    """A place to end at or a little after `at`: before a space if one is near."""
+    for place in range(at, min(at + STRETCH, len(text))):
+        if text[place].isspace() or _SPACELESS.match(text[place]):
+            return _whole_after(text, place)
+    return _whole_after(text, at if len(text) - at > STRETCH else len(text))

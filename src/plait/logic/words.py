@@ -1,0 +1,138 @@
+"""The words of a text: what the index is given, what a query asks for, and whether the one holds the other.
+
+`fold` is one pass over the text before a stock tokenizer: accents and case go, and the scripts
+that are written without spaces are split into single characters, each a word of its own. A
+substring of such a script is then a phrase, of one character as of many; `docs/explanation/search.md`
+has the measurements behind that choice.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from plait.logic.shape import is_object
+
+Token: TypeAlias = tuple[int, int, str]
+"""The UTF-8 bytes of the folded text from which to which a word stands, and the word as the index knows it."""
+
+
+Tokenize = Callable[[str], list[Token]]
+"""The stock tokenizer of the index: from folded text to words."""
+
+_HAN: Final = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_KANA: Final = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff"
+_HANGUL: Final = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
+_THAI: Final = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ece"
+_OTHERS: Final = "\u0f40-\u0fbc\u1000-\u103f\u1050-\u109e\u1780-\u17d3"
+SPACELESS: Final = f"{_HAN}{_KANA}{_HANGUL}{_THAI}{_OTHERS}"
+"""Characters of scripts written without spaces (or, as Korean, with endings joined on)."""
+
+EMOJI: Final = "\u2190-\u2bff\U0001f000-\U0001fbff"
+_MARKS: Final = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200f\u2060\ufe00-\ufe0f\ufeff"
+)
+_ACCENTS: Final = re.compile(f"[{_MARKS}]")
+_SPLIT: Final = re.compile(f"[{SPACELESS}]+|[{EMOJI}]+|[\x00\ud800-\udfff]+")
+_EMOJI_FROM: Final = 0xF0000
+"""The stock tokenizer takes no symbol for a word, but every private character: emoji are moved there."""
+
+LONG_PHRASE: Final = 64
+"""A longer phrase is asked for in parts, each once: the index takes time for its words times their places."""
+
+_PIECES: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
+
+
+def fold(text: str) -> str:
+    """`text` as the stock tokenizer is given it: without accents, split where no spaces are."""
+    if text.isascii():
+        return text.replace("\x00", " ")
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return _SPLIT.sub(_split, unicodedata.normalize("NFKC", plain))
+
+
+def _split(run: re.Match[str]) -> str:
+    found = run[0]
+    first = ord(found[0])
+    if first == 0 or 0xD800 <= first <= 0xDFFF:
+        return " "
+    if 0x2190 <= first <= 0x2BFF or 0x1F000 <= first <= 0x1FBFF:
+        found = "".join(chr(_EMOJI_FROM | ord(char) & 0xFFFF) for char in found)
+    return f" {' '.join(found)} "
+
+
+class Words(Struct, frozen=True):
+    """What a query asks for: phrases, each the words it is made of, all of which must be there.
+
+    `matches` says the same, phrase for phrase, in the index's own language; or, if it is `loose`,
+    only that the parts of long phrases are there.
+    """
+
+    phrases: tuple[tuple[str, ...], ...]
+    matches: tuple[str, ...]
+    loose: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.phrases)
+
+    @property
+    def match(self) -> str:
+        """All of it as one expression."""
+        return " ".join(self.matches)
+
+
+def parse(query: str, tokenize: Tokenize) -> Words:
+    """The words of a query: those in `"quotes"` are one phrase, and so are the pieces of a word such as `POL-358`.
+
+    Nothing in it is an operator, and nothing is refused; a query without a word asks for nothing.
+    """
+    phrases: dict[tuple[str, ...], str] = {}
+    for piece in _PIECES.finditer(query):
+        text = fold(piece[1] or piece[2] or "")
+        tokens = tokenize(text)
+        words = tuple(word for _, _, word in tokens)
+        if words and words not in phrases:
+            phrases[words] = " ".join(_quoted(text, tokens))
+    return Words(tuple(phrases), tuple(phrases.values()), any(len(words) > LONG_PHRASE for words in phrases))
+
+
+def _quoted(text: str, tokens: Sequence[Token]) -> list[str]:
+    """A phrase as the index is asked for it, in parts if it is long."""
+    if len(tokens) <= LONG_PHRASE:
+        return ['"' + text.replace('"', " ") + '"']
+    encoded = text.encode("utf-8", "replace")
+    parts = [tokens[at : at + LONG_PHRASE] for at in range(0, len(tokens), LONG_PHRASE)]
+    texts = [encoded[part[0][0] : part[-1][1]].decode().replace('"', " ") for part in parts]
+    return [f'"{part}"' for part in dict.fromkeys(texts)]
+
+
+def occurrences(words: Words, tokens: Sequence[Token]) -> list[list[tuple[int, int]]] | None:
+    """Where each phrase stands, as (first, last) places among the tokens; `None` unless all are there."""
+    places: dict[str, list[int]] = {phrase[0]: [] for phrase in words.phrases}
+    for n, (_, _, word) in enumerate(tokens):
+        if word in places:
+            places[word].append(n)
+    found: list[list[tuple[int, int]]] = []
+    for phrase in words.phrases:
+        starts = [n for n in places[phrase[0]] if _stands(phrase, tokens, n)]
+        if not starts:
+            return None
+        found.append([(n, n + len(phrase) - 1) for n in starts])
+    return found
+
+
+def _stands(phrase: tuple[str, ...], tokens: Sequence[Token], at: int) -> bool:
+    if at + len(phrase) > len(tokens):
+        return False
+    return all(tokens[at + n][2] == word for n, word in enumerate(phrase))
+
+
+def texts(parts: Iterable[object]) -> str:
+    """The words of a message's parts: all text, one after the other; not reasoning, tools or media."""
+    found = [part.get("text") for part in parts if is_object(part) and part.get("type") == "text"]
+    return "\n".join(text for text in found if isinstance(text, str))

@@ -1,0 +1,77 @@
+"""Generated from src/plait/store/_async/searching.py by tools/unasync.py: edit that file. Searching on a driver: the index is brought up to date behind the writes, then asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from plait.errors import StoreBusyError, StoreUnavailableError, UnsupportedError
+from plait.logic.words import Tokenize
+from plait.model import Hit
+from plait.store.driver import Driver
+from plait.store.plans import indexing, search
+from plait.store.protocol import Scope, Search, SessionRef
+
+log = logging.getLogger("plait")
+Progress = Callable[[int, int], None]
+
+
+def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us: int) -> list[Hit]:
+    """What was committed when this was called and holds the words.
+
+    Where the index cannot be written, what it lacks is read and compared.
+    """
+    tokenize = _tokenizer(driver)
+    if not getattr(driver, "read_only", False):
+        try:
+            catch_up(driver, within, now_us)
+        except (StoreBusyError, StoreUnavailableError) as error:
+            log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
+    return driver.read(partial(search.search, within, asked, tokenize))
+
+
+def _tokenizer(driver: Driver) -> Tokenize:
+    tokenize: Tokenize | None = getattr(driver, "tokenize", None)
+    if tokenize is None:
+        raise UnsupportedError("this store's driver has no search")
+    return tokenize
+
+
+def catch_up(
+    driver: Driver, within: SessionRef | Scope | None, now_us: int, progress: Progress | None = None
+) -> int:
+    """Index what is not indexed, a bounded transaction at a time; answers how many messages that were."""
+    behind = driver.read(partial(indexing.behind, within))
+    if behind is None:
+        driver.write(partial(indexing.switch_on, now_us))
+        behind = driver.read(partial(indexing.behind, within)) or []
+    total = 0
+    for ref in behind:
+        more = True
+        while more:
+            done, more = driver.write(partial(indexing.catch_up, ref), indexing.STEP_BYTES)
+            total += done
+            if progress is not None:
+                progress(total, driver.read(indexing.left))
+    return total
+
+
+def build(driver: Driver, now_us: int, *, rebuild: bool, progress: Progress | None) -> int:
+    """Index everything; with `rebuild` after emptying the index."""
+    _tokenizer(driver)
+    if rebuild:
+        driver.write(partial(indexing.start_anew, now_us))
+    total = catch_up(driver, None, now_us, progress)
+    while not driver.write(partial(indexing.drain, indexing.STEP_ROWS)):
+        pass
+    return total
+
+
+def cleanse(driver: Driver, now_us: int) -> None:
+    """Make what was deleted unfindable in the index's own pages, as far as an index was ever asked for."""
+    if driver.read(partial(indexing.behind, Scope())) is not None:
+        catch_up(driver, None, now_us)
+        while not driver.write(partial(indexing.drain, indexing.STEP_ROWS)):
+            pass
+        driver.write(indexing.merge)

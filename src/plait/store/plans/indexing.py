@@ -1,0 +1,161 @@
+"""Keeping the search index: switched on by the first search, then brought up to date behind the writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plait import formats, jsontext
+from plait.logic import slices, words
+from plait.logic.strands import seq_of
+from plait.store.plan import Ask, Do, Forget, Head, Plan, Put, Row, Take
+from plait.store.plans import messages
+from plait.store.protocol import Scope, SessionRef
+
+STEP_ROWS = 1000
+STEP_BYTES = 2 << 20
+"""How much is indexed in one transaction; others write in between."""
+
+DRAIN_ROWS = 100
+"""How many messages of deleted sessions are taken out along with a step."""
+
+Behind = list[SessionRef] | None
+
+
+def behind(within: SessionRef | Scope | None) -> Plan[Behind]:
+    """The sessions that the index is to be brought up to date about; `None` if it is not switched on.
+
+    Within one session, one scope, or (`None`) everywhere.
+    """
+    if not (yield Ask("search_is_on")):
+        return None
+    if isinstance(within, SessionRef):
+        head: Head | None = yield Take(within)
+        scope = (within.scope.tenant, within.scope.owner)
+        mark: list[Row] = []
+        if head is not None and head.live:
+            mark = yield Ask("search_mark", (*scope, head.incarnation))
+        return [within] if mark == [(1,)] else []
+    if within is None:
+        rows = yield Ask("search_all_behind", heavy=True)
+    else:
+        rows = yield Ask("search_behind", (within.tenant, within.owner), heavy=True)
+    return [SessionRef(Scope(tenant, owner), id) for tenant, owner, id in rows]
+
+
+def switch_on(at_us: int) -> Plan[None]:
+    """Let the index follow the data from now on; every session is to be indexed."""
+    if (yield Ask("search_is_on")):
+        return
+    yield Do("switch_search_on", (at_us,))
+    yield Do("mark_all_behind")
+    yield Forget(None)
+
+
+def start_anew(at_us: int) -> Plan[None]:
+    """Empty the index; every session is to be indexed again."""
+    for query in ("clear_words", "clear_search_progress", "clear_search_behind", "clear_search_pending"):
+        yield Do(query)
+    yield Do("switch_search_off")
+    yield from switch_on(at_us)
+
+
+def catch_up(ref: SessionRef) -> Plan[tuple[int, bool]]:
+    """Index the next messages of a session; how many, and whether it has more."""
+    head: Head | None = yield Take(SessionRef(ref.scope, ref.id))
+    done, more = 0, False
+    if head is not None and head.live:
+        done, last = yield from _index_next(head)
+        more = last + 1 < head.next_seq or not (yield from _settle_pending(head))
+        if not more:
+            yield Do("drop_search_marks", (head.incarnation,))
+            head.to_mark = head.searched = True
+    yield from drain(DRAIN_ROWS)
+    return done, more
+
+
+def left() -> Plan[int]:
+    """How many messages may be waiting to be indexed, everywhere."""
+    ((count,),) = yield Ask("search_left", heavy=True)
+    return int(count)
+
+
+def _index_next(head: Head) -> Plan[tuple[int, int]]:
+    """Index a session's next messages; how many, and up to which seq the index is complete then."""
+    rows = yield Ask("search_progress", (head.incarnation,))
+    done, last = 0, rows[0][0] if rows else 0
+    size = 0
+    while last + 1 < head.next_seq and done < STEP_ROWS and size < STEP_BYTES:
+        keys, last, more = yield from _next_keys(head, last, STEP_ROWS - done, STEP_BYTES - size)
+        done, size = done + len(keys), size + more
+        yield from _index(keys)
+    yield Do("save_search_progress", (head.incarnation, last))
+    return done, last
+
+
+def _next_keys(head: Head, after: int, rows: int, room: int) -> Plan[tuple[list[int], int, int]]:
+    """The keys that follow a seq, up to which seq they are complete, and their size."""
+    upto = min(after + rows, head.next_seq - 1)
+    keys: list[int] = []
+    size = 0
+    for key, more in (yield Ask("keys_by_seq", (after, upto, head.incarnation))):
+        keys.append(key)
+        size += more
+        if size >= room:
+            return keys, seq_of(key), size
+    return keys, upto, size
+
+
+def _index(keys: Sequence[int]) -> Plan[None]:
+    # Sorted: FTS5 begins a new segment whenever a rowid goes down.
+    rows = yield Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(sorted(keys))))
+    found: list[Row] = []
+    for row in rows:
+        found.append((row[messages.KEY], words.fold((yield from text_of(row)))))
+    yield Put("add_words", found)
+
+
+def text_of(row: Row) -> Plan[str]:
+    """The words of a stored message, nothing if it is damaged."""
+    flags, format, body = row[messages.FLAGS], row[messages.FORMAT], row[messages.BODY]
+    if body is None:
+        found = yield Ask("message_body", (row[messages.KEY],))
+        body = found[0][0] if found else None
+    if not isinstance(body, str | bytes):
+        return ""
+    if flags & messages.SLICED:
+        rest = yield Ask("slices_of", (row[messages.KEY],))
+        body = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+        body = slices.join([body, *(text for _, text in rest)])
+    try:
+        content = jsontext.decode(body)
+        reader = formats.stored(format) if format else formats.NATIVE
+        return words.texts(reader.parts(content))
+    except (ValueError, RecursionError, AttributeError):
+        return ""
+
+
+def _settle_pending(head: Head) -> Plan[bool]:
+    """Index anew what was changed and take out what was deleted; whether that was all."""
+    rows = yield Ask("search_pending_of", (head.incarnation, STEP_ROWS))
+    yield from _renew([key for (key,) in rows])
+    return len(rows) < STEP_ROWS
+
+
+def _renew(keys: Sequence[int]) -> Plan[None]:
+    if keys:
+        listed = jsontext.encode(keys)
+        yield Do("drop_words", (listed,))
+        yield from _index(keys)
+        yield Do("drop_search_pending", (listed,))
+
+
+def drain(limit: int) -> Plan[bool]:
+    """Renew some of what is out of date, of whatever session; whether that was all."""
+    rows = yield Ask("search_pending", (limit,))
+    yield from _renew([key for (key,) in rows])
+    return len(rows) < limit
+
+
+def merge() -> Plan[None]:
+    """Write the index anew, so that no page of it holds what was taken out."""
+    yield Do("merge_words")

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from plait import formats
 from plait.errors import UsageError
-from plait.logic import estimate, view
+from plait.logic import arguments, estimate, view
 from plait.logic.ids import can_be_stored
 from plait.model import OVERLAY_PREFIX, Message, Overlay, OverlayKind
 from plait.store.protocol import NewMessage, NewOverlay
@@ -41,7 +41,7 @@ def new(
 
 def _check(ends: tuple[str, str], summary: object, kind: str) -> None:
     if kind not in KINDS:
-        raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        raise arguments.refusal("kind", f"one of {', '.join(KINDS)}", kind)
     if not all(isinstance(end, str) for end in ends):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("an overlay goes from a message's id to a message's id; both are strings")
     if kind in OF_ONE_MESSAGE and ends[0] != ends[1]:

@@ -127,7 +127,7 @@ def _new(message: Mapping[str, Any], reader: Format, given: Given, rules: Rules,
         text, items = _checked(message, text, reader)
     return NewMessage(
         id=check_message_id(given.spare_id if id is None else id),
-        role=_role(reader.role(message)),
+        role=kept_role(reader.role(message)),
         format=reader.name,
         body=text,
         bytes=media.hydrated_bytes(text, items),
@@ -176,6 +176,6 @@ def _check(message: Mapping[str, Any], text: str) -> None:
         raise door.culprit(message) from None
 
 
-def _role(role: str) -> str:
+def kept_role(role: str) -> str:
     """The role as a column can hold it: the message itself keeps it exactly."""
     return role.encode("utf-8", "replace").decode().replace("\x00", "�")[:512]

@@ -146,6 +146,11 @@ def _whole(key: int, flags: int, body: object) -> Plan[str | None]:
     return body
 
 
+def without_media(row: Row) -> Plan[str | None]:
+    """The text of a message as its rows hold it, media cut out; `None` if a piece is missing."""
+    return (yield from _whole(row[KEY], row[FLAGS] & ~WITH_MEDIA, row[BODY]))
+
+
 def same(row: Row, new: NewMessage) -> Plan[bool]:
     """Whether a stored message is, to the letter, what `new` would make of it, media and all."""
     key, flags, body = row[KEY], row[FLAGS], row[BODY]

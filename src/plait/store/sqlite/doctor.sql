@@ -104,3 +104,9 @@ SELECT a.session, a.bucket FROM activity AS a LEFT JOIN session AS s
     ON s.session = a.session AND s.live = 1 AND s.tenant = a.tenant AND s.owner = a.owner
    AND a.bucket = s.active_at / 60000000
  WHERE s.session IS NULL;
+
+-- messages_before_their_fork
+-- Messages that would come before the one their strand forks off.
+SELECT m.id, m.key FROM strand AS s
+  JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | s.fork
+ WHERE s.parent <> 0;

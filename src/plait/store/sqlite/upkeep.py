@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import cast
 
 import apsw
 
+from plait import formats
 from plait.errors import CorruptError, UsageError
-from plait.model import Finding
-from plait.store.plan import Row
-from plait.store.plans import messages
-from plait.store.sqlite.connection import Settings
+from plait.logic.prepare import kept_role
+from plait.logic.shape import is_list, is_object
+from plait.model import Finding, Message
+from plait.store.plan import Ask, Plan, Row
+from plait.store.plans import common, messages
+from plait.store.sqlite.connection import Settings, migrate
 from plait.store.sqlite.executor import Executor
 from plait.store.sqlite.statements import Statement, load, parse, read
 
 BACKUP_PAGES = 1024
 """Pages copied at a time (8 MiB); writers go on between."""
+
+DERIVED = ("message_id", "activity")
+"""Tables that can be filled anew from the others."""
 
 SHOWN = 20
 """How many places of one kind of damage are named."""
@@ -78,7 +87,10 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
         return [Finding("damaged file", detail) for detail in broken]
     connection.execute("BEGIN IMMEDIATE" if fix else "BEGIN")
     try:
-        found = [*_journal(connection, settings), *_rules(connection, fix), *_bodies(connection)]
+        found = [*_journal(connection, settings), *_schema(connection, fix)]
+        if all(finding.fixed or finding.kind != "missing table" for finding in found):
+            found += [*_rules(connection, fix), *_path_totals(connection, fix)]
+            found += [*_payloads(connection), *_bodies(connection)]
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -90,6 +102,29 @@ def _journal(connection: apsw.Connection, settings: Settings) -> Iterator[Findin
     mode = str(connection.execute("PRAGMA journal_mode").fetchall()[0][0])
     if not settings.read_only and mode not in (settings.journal_mode, "memory"):
         yield Finding("journal mode", f"{mode} is in force where {settings.journal_mode} was asked for")
+
+
+def _schema(connection: apsw.Connection, fix: bool) -> Iterator[Finding]:
+    """Tables and indexes that are not there; what can be filled from the rest is made anew."""
+    look = _doctor("inspect.sql")["schema"].text
+    wanted = apsw.Connection(":memory:")
+    try:
+        migrate(wanted)
+        there = {name for _, name, _ in connection.execute(look)}
+        missing = [row for row in wanted.execute(look).fetchall() if row[1] not in there]
+    finally:
+        wanted.close()
+    for kind, name, sql in missing:
+        mended = fix and (kind == "index" or name in DERIVED) and _made(connection, str(sql))
+        yield Finding(f"missing {kind}", str(name), mended)
+
+
+def _made(connection: apsw.Connection, sql: str) -> bool:
+    try:
+        connection.execute(sql)
+    except (apsw.SQLError, apsw.ConstraintError):  # its table is missing too, or holds something twice
+        return False
+    return True
 
 
 def _rules(connection: apsw.Connection, fix: bool) -> Iterator[Finding]:
@@ -116,17 +151,73 @@ def _doctor(name: str) -> dict[str, Statement]:
     return parse(read(name))
 
 
+def _path_totals(connection: apsw.Connection, fix: bool) -> Iterator[Finding]:
+    """Sessions whose totals of the active path are not what its messages add up to."""
+    statements, executor = _doctor("inspect.sql"), Executor(connection, load())
+    for session, id, leaf, *kept in connection.execute(statements["path_totals_kept"].text).fetchall():
+        counted = executor.run(partial(_counted, cast("int", leaf)))
+        if tuple(kept) != counted:
+            if fix:
+                connection.execute(statements["forget_path_totals"].text, (session,))
+            yield Finding("wrong path totals", f"{id}, {kept} where {list(counted)} are there", fix)
+
+
+def _counted(leaf: int) -> Plan[tuple[int, int, int]]:
+    return (yield from common.range_totals((yield from common.path_to(leaf))))
+
+
+def _payloads(connection: apsw.Connection) -> Iterator[Finding]:
+    """Payloads that are not what their hash says; nothing mends these."""
+    statements = _doctor("inspect.sql")
+    for attachment, hash in connection.execute(statements["payloads"].text).fetchall():
+        digest = hashlib.sha256()
+        for (data,) in connection.execute(statements["pieces"].text, (attachment,)):
+            digest.update(cast("bytes", data))
+        if digest.digest() != hash:
+            users = [repr(id) for (id,) in connection.execute(statements["users_of_payload"].text, (attachment,))]
+            yield Finding("damaged attachment", f"{attachment}, used by {', '.join(users) or 'no message'}")
+
+
 def _bodies(connection: apsw.Connection) -> Iterator[Finding]:
-    """Messages that cannot be put together or are not JSON; nothing mends these."""
+    """Messages that cannot be put together, are not JSON or not what their row says; nothing mends these."""
     executor = Executor(connection, load())
     args = (messages.LARGE_BYTES, 0, 1 << 62, -1)
     for row in connection.execute(load()["messages_up"].text, args):
         message = executor.run(lambda row=row: messages.build_one(row, None))  # type: ignore[misc]
         try:
             reason = getattr(message, "reason", None)
-            if reason is None:
-                message.to_dict()  # type: ignore[union-attr]
+            if isinstance(message, Message):
+                reason = _mismatch(message) or executor.run(partial(_misplaced, row))
         except CorruptError as error:
             reason = f"its text is not JSON: {error.__cause__}"
         if reason:
             yield Finding("damaged message", f"{row[messages.ID]!r} (key {row[messages.KEY]}): {reason}")
+
+
+def _mismatch(message: Message) -> str | None:
+    """What a message says of itself that its row does not; `CorruptError` if it says nothing."""
+    content: object = message.to_dict()
+    if message.format != formats.NATIVE.name:  # a foreign message is called what it was given as
+        return None
+    if not is_object(content):
+        return "it is not a JSON object"
+    if content.get("id") != message.id:
+        return f"it calls itself {content.get('id')!r:.80}"
+    role = content.get("role")
+    if not isinstance(role, str) or kept_role(role) != message.role:
+        return f"its role is {role!r:.80}, and {message.role!r:.80} in its row"
+    return None if is_list(content.get("parts")) else "its parts are not a list"
+
+
+def _misplaced(row: Row) -> Plan[str | None]:
+    """Whether media stand elsewhere than at the end of a string, where all of them are taken from."""
+    if not row[messages.FLAGS] & messages.WITH_MEDIA:
+        return None
+    body = yield from messages.without_media(row)
+    refs = yield Ask("attachment_refs_of", (row[messages.KEY],))
+    places = [at for _, _, at, _ in refs]
+    if body is None or not places or places != sorted(set(places)):
+        return "its media are not in order"
+    if all(body[at : at + 1] == '"' and body[at - 1 : at] in ('"', ",") for at in places):
+        return None
+    return "its media stand where none can be"

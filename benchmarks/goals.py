@@ -92,6 +92,8 @@ def _crowd(ledger: Ledger, dose: Dose) -> Iterator[Row]:
     for kind in SQLALCHEMY_BASED:
         yield Row(f"{what}: rate over {kind.name}", "≥", 25, "×", ledger.ratios(crowd, mine, kind.name))
     yield Row(f"{what}: CPU each", "≤", 150, "µs", _scaled(ledger, f"rate cpu {dose.crowd}", mine, 1e6))
+    over = ledger.ratios(f"rate cpu {dose.crowd}", mine, RAW, "rate cpu 1")
+    yield Row(f"{what}: CPU each over that of a lone raw transaction", "", 0, "×", over)
     yield Row(f"{what}: slowest 1 %", "≤", 25, "ms", _scaled(ledger, f"rate p99 {dose.crowd}", mine, 1e3))
     slow = ledger.ratios("rate, slow disk", "crowd", "one at a time")
     yield Row(f"{what}, {dose.slow_fsync_s * 1e3:g} ms fsync: rate over one at a time", "≥", 20, "×", slow)

@@ -378,3 +378,42 @@ def test_vacuum_keeps_what_is_there(cli: Run, chat: Path, options: list[str]) ->
     before = cli("show", "chat", "--raw").out
     assert cli("vacuum", *options).code == 0
     assert cli("show", "chat", "--raw").out == before
+
+
+def overlaid(db: Path) -> str:
+    """A session with a summary and an omitted message; the summary's overlay."""
+    with plait.open(db) as sessions:
+        chat = sessions.session("long")
+        chat.append_many([plait.user(f"line {n}", id=f"l{n}") for n in range(8)])
+        chat.omit("l6")
+        return chat.add_overlay("l1", "l3", summary="One to three.\nIn short.").overlay.id
+
+
+def test_show_lays_overlays_on_and_can_leave_them_off(db: Path, cli: Run) -> None:
+    overlaid(db)
+    shown = cli("show", "long").out
+    assert "compaction of #2 to #4 (3 messages)" in shown and "In short." in shown
+    assert "line 0" in shown and "line 2" not in shown and "line 6" not in shown
+    raw = cli("show", "long", "--transcript").out
+    assert all(f"line {n}" in raw for n in range(8)) and "One to three" not in raw
+    assert raw.count("under compaction of #2 to #4") == 3 and raw.count("under omit of #7") == 1
+    last = cli("show", "long", "--last", "4").out
+    assert "In short." in last and "line 0" not in last and "line 4" in last
+    lines = [json.loads(line) for line in cli("show", "long", "--json").out.splitlines()]
+    assert [line.get("overlay", {}).get("kind") for line in lines] == [None, "compaction", None, None, None]
+
+
+def test_overlays_are_listed_and_taken_away(db: Path, cli: Run) -> None:
+    id = overlaid(db)
+    listed = cli("overlays", "long")
+    assert listed.code == 0 and id in listed.out and "One to three. In short." in listed.out
+    found = [json.loads(line) for line in cli("overlays", "long", "--json").out.splitlines()]
+    assert [(item["kind"], item["from_seq"], item["to_seq"]) for item in found] == [
+        ("omit", 7, 7),
+        ("compaction", 2, 4),
+    ]
+    assert cli("overlays", "long", "--leaf", "l2", "--json").out == ""
+    assert len(cli("overlays", "long", "--leaf", "l2", "--all", "--json").out.splitlines()) == 2
+    assert cli("overlays", "long", "--remove", "nobody").code == 1
+    assert cli("overlays", "long", "--remove", id).code == 0
+    assert "line 2" in cli("show", "long").out

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Final, cast
 
 from plait import times
-from plait.errors import UnsupportedError
-from plait.logic import arguments
-from plait.logic.chains import Chain, Dated, Transcript, chains
+from plait._async.overlaying import overlaying
+from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
+from plait.logic import arguments, overlays
+from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
 from plait.logic.prepare import Rules
 from plait.model import Imported
 from plait.store._async.port import AsyncMerging, AsyncStore
@@ -47,14 +48,22 @@ async def import_transcript(
     entries = Dated(transcript.entries)
     grouped = chains(entries, rules, at_us)
     if await store.info(target) is None:
-        return await _into_new(store, target, transcript, grouped, entries, at_us)
+        return await _into_new(store, target, transcript, grouped, entries, rules, at_us)
     if not callable(getattr(store, "merge", None)):
         raise UnsupportedError("this store cannot import into a session that exists; give another id")
-    return await _into_existing(cast("AsyncMerging", store), target, transcript, grouped)
+    result = await _into_existing(cast("AsyncMerging", store), target, transcript, grouped)
+    await _lay_on(store, target, transcript, rules, at_us)
+    return result
 
 
 async def _into_new(
-    store: AsyncStore, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain], entries: Dated, at_us: int
+    store: AsyncStore,
+    target: SessionRef,
+    transcript: Transcript,
+    grouped: Iterator[Chain],
+    entries: Dated,
+    rules: Rules,
+    at_us: int,
 ) -> Imported:
     created = transcript.created_at
     stage = await store.stage(target, created_at_us=None if created is None else times.to_us(created))
@@ -63,6 +72,7 @@ async def _into_new(
         for chain in grouped:
             written = await store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
+        await _lay_on(store, stage, transcript, rules, at_us)
         await _describe(store, stage, transcript, at_us)
         await store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
@@ -94,6 +104,19 @@ async def _describe(store: AsyncStore, stage: SessionRef, transcript: Transcript
         await store.update_state(stage, transcript.state, created_at_us=at_us)
     if transcript.leaf is not None:
         await store.checkout(stage, transcript.leaf)
+
+
+async def _lay_on(store: AsyncStore, target: SessionRef, transcript: Transcript, rules: Rules, at_us: int) -> None:
+    """Lay the transcript's overlays on its messages; it is told of those whose range cannot be had."""
+    for brought in getattr(transcript, "overlays", ()):
+        try:
+            new = overlays.brought(brought, at_us, rules.counter)
+            added = await overlaying(store).add_overlay(target, new, leaf=new.to_id)
+        except (ConflictError, NotFoundError, UsageError) as error:
+            cast("Overlaid", transcript).unplaced(brought, str(error))
+            continue
+        if added.covered:
+            cast("Overlaid", transcript).unplaced(brought, f"overlay {added.overlay.id!r} covers its range already")
 
 
 async def _into_existing(

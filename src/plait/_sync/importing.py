@@ -7,9 +7,10 @@ from functools import partial
 from typing import Final, cast
 
 from plait import times
-from plait.errors import UnsupportedError
-from plait.logic import arguments
-from plait.logic.chains import Chain, Dated, Transcript, chains
+from plait._sync.overlaying import overlaying
+from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
+from plait.logic import arguments, overlays
+from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
 from plait.logic.prepare import Rules
 from plait.model import Imported
 from plait.store._sync.port import Merging, Store
@@ -47,14 +48,22 @@ def import_transcript(
     entries = Dated(transcript.entries)
     grouped = chains(entries, rules, at_us)
     if store.info(target) is None:
-        return _into_new(store, target, transcript, grouped, entries, at_us)
+        return _into_new(store, target, transcript, grouped, entries, rules, at_us)
     if not callable(getattr(store, "merge", None)):
         raise UnsupportedError("this store cannot import into a session that exists; give another id")
-    return _into_existing(cast("Merging", store), target, transcript, grouped)
+    result = _into_existing(cast("Merging", store), target, transcript, grouped)
+    _lay_on(store, target, transcript, rules, at_us)
+    return result
 
 
 def _into_new(
-    store: Store, target: SessionRef, transcript: Transcript, grouped: Iterator[Chain], entries: Dated, at_us: int
+    store: Store,
+    target: SessionRef,
+    transcript: Transcript,
+    grouped: Iterator[Chain],
+    entries: Dated,
+    rules: Rules,
+    at_us: int,
 ) -> Imported:
     created = transcript.created_at
     stage = store.stage(target, created_at_us=None if created is None else times.to_us(created))
@@ -63,6 +72,7 @@ def _into_new(
         for chain in grouped:
             written = store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
+        _lay_on(store, stage, transcript, rules, at_us)
         _describe(store, stage, transcript, at_us)
         store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
@@ -94,6 +104,19 @@ def _describe(store: Store, stage: SessionRef, transcript: Transcript, at_us: in
         store.update_state(stage, transcript.state, created_at_us=at_us)
     if transcript.leaf is not None:
         store.checkout(stage, transcript.leaf)
+
+
+def _lay_on(store: Store, target: SessionRef, transcript: Transcript, rules: Rules, at_us: int) -> None:
+    """Lay the transcript's overlays on its messages; it is told of those whose range cannot be had."""
+    for brought in getattr(transcript, "overlays", ()):
+        try:
+            new = overlays.brought(brought, at_us, rules.counter)
+            added = overlaying(store).add_overlay(target, new, leaf=new.to_id)
+        except (ConflictError, NotFoundError, UsageError) as error:
+            cast("Overlaid", transcript).unplaced(brought, str(error))
+            continue
+        if added.covered:
+            cast("Overlaid", transcript).unplaced(brought, f"overlay {added.overlay.id!r} covers its range already")
 
 
 def _into_existing(

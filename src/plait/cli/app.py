@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from plait.cli.commands import listing, reading, stats, transfer, tree, upkeep
+from plait.cli.commands import listing, overlays, reading, stats, transfer, tree, upkeep
 from plait.cli.failure import Failure
 from plait.cli.place import DEFAULT_DB, Place, given_text
 
@@ -148,6 +148,9 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Tool input and output uncut.")] = False,
     ids: Annotated[bool, typer.Option("--ids", help="Message ids too.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Each message's JSON as it is stored, one a line.")] = False,
+    transcript: Annotated[
+        bool, typer.Option("--transcript", "-t", help="With nothing hidden by overlays, marking what they cover.")
+    ] = False,
     db: Db = None,
     tenant: Tenant = None,
     owner: Owner = None,
@@ -157,8 +160,29 @@ def show(
     if raw and json:
         raise Failure("--raw and --json exclude each other (see plait show --help)", 2)
     form: reading.Form = "raw" if raw else "json" if json else "text"
-    wanted = reading.Show(leaf=_text(leaf), last=last, reverse=reverse, full=full, ids=ids, form=form)
+    path = _text(leaf)
+    wanted = reading.Show(leaf=path, last=last, reverse=reverse, full=full, ids=ids, form=form, transcript=transcript)
     _end(reading.show(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+
+
+@app.command("overlays")
+def overlays_(
+    ctx: typer.Context,
+    session: Named = None,
+    id: Id = None,
+    leaf: LeafId = None,
+    all: Annotated[bool, typer.Option("--all", "-a", help="Those of every branch.")] = False,
+    remove: Annotated[
+        str | None, typer.Option("--remove", metavar="ID", help="Take this one away; its messages are shown again.")
+    ] = None,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """List what a path shows instead of its messages, or take one of these away."""
+    wanted = overlays.Wanted(leaf=_text(leaf), all=all, remove=_text(remove), json=json)
+    _end(overlays.overlays(_place(ctx, db, tenant, owner), _session(session, id), wanted))
 
 
 @app.command("tree")

@@ -11,7 +11,7 @@ from plait import jsontext
 from plait.cli import escape
 from plait.cli.screen import Spans, wrap
 from plait.cli.sketch import count, size
-from plait.model import Damaged, Json, Message
+from plait.model import Damaged, Json, Message, Overlay
 
 _ARGUMENT_CHARS: Final = 120
 _INPUT_CHARS: Final = 400
@@ -57,7 +57,10 @@ def message_lines(entry: Message | Damaged, look: Look) -> Iterator[Spans]:
         yield _heading(entry, look, ["damaged"])
         yield [("  ", ""), (escape.printable(entry.reason), "error")]
         return
-    yield _heading(entry, look, [when(entry.created_at, look), f"~{count(entry.tokens)} tokens"])
+    facts = [when(entry.created_at, look), f"~{count(entry.tokens)} tokens"]
+    if entry.overlay is not None:
+        facts.append(covered(entry.overlay))
+    yield _heading(entry, look, facts)
     for part in entry.parts:
         for line in part_lines(part, look):
             yield [("  ", ""), *line]
@@ -95,6 +98,12 @@ def preview(message: Message | Damaged, limit: int, look: Look) -> str:
             if shown:
                 return shown
     return "(empty)"
+
+
+def covered(overlay: Overlay) -> str:
+    """What stands in the heading of a summary."""
+    stale = ", stale" if overlay.stale else ""
+    return f"{overlay.kind} of #{overlay.from_seq} to #{overlay.to_seq} ({count(overlay.left)} messages{stale})"
 
 
 def when(at: dt.datetime, look: Look) -> str:

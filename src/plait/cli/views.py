@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 from plait import jsontext
-from plait.model import Damaged, Json, Message, SessionInfo, Totals
+from plait.model import Damaged, Json, Message, Overlay, SessionInfo, Totals
 
 
 def message(entry: Message | Damaged) -> str:
@@ -20,6 +20,8 @@ def message(entry: Message | Damaged) -> str:
         "tokens": entry.tokens,
         "format": entry.format,
     }
+    if entry.overlay is not None:
+        head["overlay"] = overlay(entry.overlay)
     # The stored text is put in as text: number forms and key order stay what they are.
     return f'{jsontext.encode(head)[:-1]},"message":{entry.to_json()}}}'
 
@@ -49,6 +51,29 @@ def totals(value: Totals) -> dict[str, Any]:
         "path_messages": value.path_messages,
         "path_bytes": value.path_bytes,
         "path_tokens": value.path_tokens,
+        "view_messages": value.view_messages,
+        "view_bytes": value.view_bytes,
+        "view_tokens": value.view_tokens,
+    }
+
+
+def overlay(value: Overlay) -> Json:
+    """An overlay, with what it covered when it was added."""
+    return {
+        "id": value.id,
+        "kind": value.kind,
+        "summary": value.summary,
+        "from_id": value.from_id,
+        "to_id": value.to_id,
+        "from_seq": value.from_seq,
+        "to_seq": value.to_seq,
+        "created_at": time(value.created_at),
+        "covered_messages": value.covers.messages,
+        "covered_bytes": value.covers.bytes,
+        "covered_tokens": value.covers.tokens,
+        "left_messages": value.left,
+        "tokens": value.tokens,
+        "stale": value.stale,
     }
 
 

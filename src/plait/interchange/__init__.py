@@ -7,12 +7,13 @@ from plait.interchange.export import Exported, write_jsonl
 from plait.interchange.files import whole_file
 from plait.interchange.markdown import write_markdown
 from plait.interchange.reading import ImportReport, import_file, read
-from plait.interchange.values import ImportEntry, Problem, Progress, Report, Transcript
+from plait.interchange.values import ImportEntry, ImportOverlay, Problem, Progress, Report, Transcript
 
 __all__ = [
     "KNOWN",
     "Exported",
     "ImportEntry",
+    "ImportOverlay",
     "ImportReport",
     "Problem",
     "Progress",

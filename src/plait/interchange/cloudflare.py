@@ -30,7 +30,7 @@ from plait.interchange.common import (
     words,
 )
 from plait.interchange.index import Index
-from plait.interchange.values import ImportEntry, Progress, Report, Transcript
+from plait.interchange.values import ImportEntry, ImportOverlay, Progress, Report, Transcript
 from plait.logic.shape import is_list
 from plait.model import Json
 
@@ -232,9 +232,13 @@ class _Session:
     first: str = ""
     last: str | None = None
     rows: int = 0
+    compactions: list[Json] = field(default_factory=list[Json])
+    echoed: int = 0
 
     def transcript(self) -> Transcript:
         with self.copy.reading() as db:
+            if self.family.compactions:
+                self.compactions = _table(db, self.family.compactions, "session_id", self.session)
             for row in db.execute(self.family.rows, (self.session,)):
                 self._put(db, *row)
             header = self._about(db)
@@ -251,14 +255,30 @@ class _Session:
             created_at=moment(header.get("created_at")),
             leaf=self.index.visible(self.last),
             count=len(self.index),
+            overlays=tuple(self._overlays()),
         )
+
+    def _overlays(self) -> Iterator[ImportOverlay]:
+        """The compactions, older ones first; whether their ranges can be had shows when they are laid on."""
+        for row in sorted(self.compactions, key=lambda row: (row.get("seq") or 0, str(row.get("created_at")))):
+            ends = (named(row.get("from_message_id")) or "", named(row.get("to_message_id")) or "")
+            summary = row.get("summary")
+            yield ImportOverlay(
+                id=str(row.get("id")),
+                kind="compaction",
+                from_id=ends[0],
+                to_id=ends[1],
+                summary=summary if isinstance(summary, str) else None,
+                tokens=None,
+                created_at=_created(row.get("created_at")),
+            )
 
     def _about(self, db: sqlite3.Connection) -> Json:
         family, about = self.family, Json()
         if family is _ASSISTANT:
             about = next(iter(_table(db, "assistant_sessions", "id", self.session)), about)
         if family.compactions:
-            about["compactions"] = _table(db, family.compactions, "session_id", self.session)
+            about["compactions"] = self.compactions
             about["config"] = _table(db, family.config, "session_id", self.session)
         return about
 
@@ -282,9 +302,11 @@ class _Session:
             self.odd[own] = id
             self.report.add(self.rows, f"row {id!r:.80} has an id that cannot be used; kept as {own!r}")
         self.first = self.first or own
-        if not self.index.add(key or own, named(parent), id=own, line=self.rows, hidden=fault is not None):
+        echo = key is not None and any(key == f"compaction_{row.get('id')}" for row in self.compactions)
+        self.echoed += echo and fault is None
+        if not self.index.add(key or own, named(parent), id=own, line=self.rows, hidden=echo or fault is not None):
             self.report.add(self.rows, f"row {id!r:.80} repeats the id of an earlier row", raw, lost=True)
-        elif fault is None:
+        elif fault is None and not echo:
             self.last = key or own
 
     def _content(self, db: sqlite3.Connection, id: object, chunks: object) -> bytes:
@@ -310,7 +332,7 @@ class _Session:
                 yield with_own_id(ImportEntry(slot.id, slot.parent, message, None, at, slot.line))
                 count += 1
                 self.ticker.at(self.ticker.done + 1)
-        if count + self.report.lost != self.rows:
+        if count + self.report.lost + self.echoed != self.rows:
             self.report.add(0, f"{self.family.table} has {self.rows} rows of this session, but {count} were read")
 
     def _with_media(self, db: sqlite3.Connection, id: object, message: Json, line: int) -> Json:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Protocol
+from typing import IO, Protocol, runtime_checkable
 
 from plait import jsontext
 from plait.errors import NotFoundError
 from plait.interchange.plait_jsonl import VERSION
-from plait.model import Damaged, Json, Message, SessionInfo
+from plait.model import Damaged, Json, Message, Overlay, SessionInfo
 
 
 class Readable(Protocol):
@@ -28,11 +28,19 @@ class Readable(Protocol):
     def everything(self, *, after_seq: int | None = None) -> Iterator[Message | Damaged]: ...
 
 
+@runtime_checkable
+class Overlaid(Protocol):
+    """A session that may have overlays."""
+
+    def overlays(self, *, all: bool = False) -> list[Overlay]: ...
+
+
 @dataclass(slots=True)
 class Exported:
-    """What an export wrote: how many messages, up to which seq, and the damaged ones it could not write."""
+    """What an export wrote: how many messages and overlays, up to which seq, and the damaged ones it could not write."""
 
     messages: int = 0
+    overlays: int = 0
     last_seq: int = 0
     damaged: list[Damaged] = field(default_factory=list[Damaged])
 
@@ -48,19 +56,38 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
         raise NotFoundError(f"there is no session {session.id!r} to export")
     exported = Exported(last_seq=after_seq or 0)
     leaf = session.leaf()
-    _write(file, _header(info, session.state(), exported.last_seq))
+    overlays = session.overlays(all=True) if isinstance(session, Overlaid) else []
+    _write(file, _header(info, session.state(), exported.last_seq, VERSION if overlays else 1))
     for message in session.everything(after_seq=after_seq):
         _write(file, _line(message, exported))
         exported.last_seq = message.seq
+    for overlay in overlays:  # after their messages, and older ones first, which newer ones may contain
+        _write(file, _overlay(overlay))
+        exported.overlays += 1
     end = {"type": "end", "leaf": leaf.id if leaf is not None else None, "count": exported.messages}
     _write(file, jsontext.encode(end))
     return exported
 
 
-def _header(info: SessionInfo, state: Json, after_seq: int) -> str:
+def _overlay(overlay: Overlay) -> str:
     return jsontext.encode(
         {
-            "plait": VERSION,
+            "type": "overlay",
+            "id": overlay.id,
+            "kind": overlay.kind,
+            "from": overlay.from_id,
+            "to": overlay.to_id,
+            "createdAt": _time(overlay.created_at),
+            "tokens": overlay.tokens,
+            "summary": overlay.summary,
+        }
+    )
+
+
+def _header(info: SessionInfo, state: Json, after_seq: int, version: int) -> str:
+    return jsontext.encode(
+        {
+            "plait": version,
             "type": "session",
             "id": info.id,
             "name": info.name,

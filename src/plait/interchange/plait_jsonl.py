@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import IO, Any, Final, NamedTuple, NoReturn, TypeAlias, get_args
 
 from plait.errors import UsageError
 from plait.formats import formats
 from plait.interchange import lines
 from plait.interchange.common import Ticker, is_legal_id, moment
 from plait.interchange.index import Index
-from plait.interchange.values import ImportEntry, Progress, Report, Transcript
+from plait.interchange.values import ImportEntry, ImportOverlay, Progress, Report, Transcript
 from plait.logic.arguments import shown
 from plait.logic.ids import can_be_stored
 from plait.logic.shape import is_object
 from plait.logic.strands import MAX_SEQ
-from plait.model import Json
+from plait.model import Json, OverlayKind
 
 NAME = "plait"
-VERSION = 1
+KINDS: Final = get_args(OverlayKind)
+VERSION = 2
+"""With overlays; a session without any is written as version 1."""
 
 
 def read(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
@@ -113,6 +115,15 @@ DAMAGED: Final[Fields] = {
     "role": _TEXT,
     "reason": _TEXT,
 }
+OVERLAY: Final[Fields] = {
+    "id": _Field("the overlay's id: a string of 1 to 512 bytes with something to see in it", _is_id),
+    "kind": _Field(f"one of {', '.join(KINDS)}", lambda value: value in KINDS),
+    "from": _ID,
+    "to": _ID,
+    "createdAt": _TIME,
+    "tokens": _COUNT._replace(optional=True),
+    "summary": _TEXT,
+}
 END: Final[Fields] = {"leaf": _PARENT, "count": _COUNT}
 
 
@@ -128,6 +139,7 @@ class _Block:
         self._report = Report()
         self._header: Json = {}
         self._end: Json = {}
+        self._overlays: list[ImportOverlay] = []
 
     def read(self, file: IO[bytes], ticker: Ticker) -> bool:
         """Find the places of all messages; false if there is no further session."""
@@ -135,6 +147,8 @@ class _Block:
             ticker.at(max(ticker.done, at + size))
             if not self._header:
                 self._begin(value)
+            elif value.get("type") == "overlay":
+                self._overlays.append(self._overlay(value))
             elif value.get("type") == "end":
                 self._end, self.at = value, at + size
                 self._finish()
@@ -165,6 +179,7 @@ class _Block:
             leaf=leaf if leaf is not None and self._knows(leaf) else None,
             count=len(self._index),
             after_seq=self._after_seq,
+            overlays=tuple(self._overlays),
         )
 
     @property
@@ -220,6 +235,11 @@ class _Block:
         if strange:
             reason = f"has fields that this plait does not know, which were left out: {', '.join(map(shown, strange))}"
             self._report.add(self.line, reason[:200], lost=True)
+
+    def _overlay(self, value: Json) -> ImportOverlay:
+        self._check(value, OVERLAY)
+        names = (value["id"], value["kind"], value["from"], value["to"])
+        return ImportOverlay(*names, value.get("summary"), value.get("tokens"), moment(value.get("createdAt")))
 
     def _finish(self) -> None:
         self._check(self._end, END)

@@ -74,6 +74,22 @@ class ImportEntry:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class ImportOverlay:
+    """An overlay of a transcript: over which of its entries, and what is shown instead.
+
+    `tokens` is what the message costs that shows it, `None` to have it estimated.
+    """
+
+    id: str
+    kind: str
+    from_id: str
+    to_id: str
+    summary: str | None
+    tokens: int | None
+    created_at: dt.datetime | None
+
+
 @dataclass(slots=True)
 class Transcript:
     """One session of a file.
@@ -82,7 +98,8 @@ class Transcript:
     once. `report` is complete when `entries` is used up. `leaf` is the id of the entry that was
     the active leaf (`None`: the last one), `count` how many entries there are.
     `parent_id` is the session it was forked from. `active_at` is when it was last active (`None`:
-    when the latest of its entries was made). `after_seq` is not 0 for a continuation, whose first parents are in the session already.
+    when the latest of its entries was made). `after_seq` is not 0 for a continuation, whose first parents are in the
+    session already. `overlays` are laid on once the entries are there, in this order.
     """
 
     id: str
@@ -100,3 +117,8 @@ class Transcript:
     leaf: str | None = None
     count: int = 0
     after_seq: int = 0
+    overlays: tuple[ImportOverlay, ...] = ()
+
+    def unplaced(self, overlay: ImportOverlay, reason: str) -> None:
+        """Note that an overlay could not be laid on; the messages it was to cover are there."""
+        self.report.add(0, f"overlay {overlay.id!r:.80} was left out: {reason}", overlay.summary or "", lost=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Container, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -30,6 +30,25 @@ class Entry(Protocol):
     def message(self) -> Json: ...
     @property
     def format(self) -> str | None: ...
+    @property
+    def created_at(self) -> dt.datetime | None: ...
+
+
+class Brought(Protocol):
+    """An overlay of a transcript; see `plait.interchange.ImportOverlay`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def from_id(self) -> str: ...
+    @property
+    def to_id(self) -> str: ...
+    @property
+    def summary(self) -> str | None: ...
+    @property
+    def tokens(self) -> int | None: ...
     @property
     def created_at(self) -> dt.datetime | None: ...
 
@@ -61,6 +80,14 @@ class Transcript(Protocol):
     def count(self) -> int: ...
     @property
     def entries(self) -> Iterator[Entry]: ...
+
+
+class Overlaid(Protocol):
+    """A transcript that brings overlays, and is told of those that could not be laid on."""
+
+    @property
+    def overlays(self) -> Sequence[Brought]: ...
+    def unplaced(self, overlay: Any, reason: str) -> None: ...
 
 
 class Chain(Struct):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
-from plait import formats
+from msgspec.structs import replace
+
+from plait import formats, times
 from plait.errors import UsageError
 from plait.logic import arguments, estimate, view
-from plait.logic.ids import can_be_stored
+from plait.logic.chains import Brought
+from plait.logic.ids import can_be_stored, check_id
 from plait.model import OVERLAY_PREFIX, Message, Overlay, OverlayKind
 from plait.store.protocol import NewMessage, NewOverlay
 
@@ -37,6 +40,16 @@ def new(
         shown = {"role": "assistant", "parts": [{"type": "text", "text": summary}]}
         tokens = estimate.stamp(shown, formats.NATIVE, counter)
     return NewOverlay(id, kind, *ends, summary, tokens, at_us)
+
+
+def brought(overlay: Brought, at_us: int, counter: estimate.Counter | None) -> NewOverlay:
+    """An overlay of a transcript, ready to be stored; `UsageError` for one that makes no sense."""
+    kind = cast("OverlayKind", overlay.kind)
+    made_us = at_us if overlay.created_at is None else times.to_us(overlay.created_at)
+    found = new(
+        check_id(overlay.id, "overlay id"), (overlay.from_id, overlay.to_id), overlay.summary, kind, made_us, counter
+    )
+    return found if overlay.tokens is None else replace(found, tokens=overlay.tokens)
 
 
 def _check(ends: tuple[str, str], summary: object, kind: str) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import plait
 from plait.cli import escape, failure, views
 from plait.cli.place import Place, find, find_message
-from plait.cli.render import Look, message_lines
+from plait.cli.render import Look, covered, message_lines
 from plait.cli.screen import Screen, fit
 from plait.cli.sketch import count, size
 
@@ -21,8 +21,9 @@ Entry: TypeAlias = plait.Message | plait.Damaged
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """What `show` is asked for."""
+    """What `show` is asked for; `transcript`: with nothing hidden, saying what is covered."""
 
+    transcript: bool = False
     leaf: str | None = None
     last: int | None = None
     reverse: bool = False
@@ -40,28 +41,45 @@ def show(place: Place, id: str | None, wanted: Show) -> int:
         info = find(sessions, place, id)
         session = sessions.session(info.id)
         entries = _entries(session, wanted)
+        leaf = _leaf(session, wanted)
+        marks = session.overlays(leaf) if wanted.transcript and wanted.form == "text" else []
         if wanted.form == "text":
             _title(info, screen, look)
         for entry in entries:
             if isinstance(entry, plait.Damaged):
                 code = failure.DAMAGED
             _print(entry, wanted, screen, look)
+            _mark(entry, marks, screen, look)
     return code
 
 
+def _leaf(session: plait.Session, wanted: Show) -> plait.model.Parent:
+    return plait.LEAF if wanted.leaf is None else find_message(session, wanted.leaf)
+
+
 def _entries(session: plait.Session, wanted: Show) -> Iterator[Entry]:
-    leaf = plait.LEAF if wanted.leaf is None else find_message(session, wanted.leaf)
+    leaf = _leaf(session, wanted)
+    read = session.transcript if wanted.transcript else session.history
     if wanted.last is None:
-        return session.history(leaf, newest_first=wanted.reverse)
-    newest = session.history(leaf, newest_first=True)
+        return read(leaf, newest_first=wanted.reverse)
+    newest = read(leaf, newest_first=True)
     if wanted.reverse:
         return islice(newest, wanted.last)
+    if not wanted.transcript and session.overlays(leaf):
+        return iter(session.recent(count=wanted.last, leaf=leaf).messages)
     first = None  # found by walking back, so that no more than a window is held
     for entry in islice(newest, wanted.last):
         first = entry.seq
     if first is None:
         return iter(())
     return session.transcript(leaf, after_seq=first - 1)
+
+
+def _mark(entry: Entry, marks: list[plait.Overlay], screen: Screen, look: Look) -> None:
+    """Say under a message which overlays cover it."""
+    for overlay in marks:
+        if overlay.from_seq <= entry.seq <= overlay.to_seq:
+            screen.line("  ", (fit(f"under {covered(overlay)} {escape.name(overlay.id)}", screen.width), "dim"))
 
 
 def _title(info: plait.SessionInfo, screen: Screen, look: Look) -> None:

@@ -133,6 +133,7 @@ class _Source:
         self.id = session.id
         self.info = session.info
         self.state = session.state
+        self.overlays = session.overlays
 
     def leaf(self) -> plait.Message | plait.Damaged | None:
         return self._session.leaf() if self._leaf is None else self._session.get(self._leaf)

@@ -209,7 +209,8 @@ def add(
     if known is not None:
         return OverlayAdded(known[1], inserted=False)
     path = yield from common.path_to((yield from common.resolve(head, leaf)))
-    first, last = (yield from _end(head, new.from_id, path)), (yield from _end(head, new.to_id, path))
+    last = yield from _end(head, new.to_id, path)
+    first = yield from _end(head, new.from_id, path)
     ranges = _between(path, seq_of(first), seq_of(last))
     if not ranges:
         raise UsageError(f"message {new.to_id!r} comes before {new.from_id!r}; give the older one first")

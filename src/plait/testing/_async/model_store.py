@@ -462,7 +462,8 @@ class AsyncModelStore:
             self._find(session)
             return OverlayAdded(_overlay(life, life.overlays[overlay.id]), inserted=False)
         trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
-        first, last = _end(life, overlay.from_id, trail), _end(life, overlay.to_id, trail)
+        last = _end(life, overlay.to_id, trail)
+        first = _end(life, overlay.from_id, trail)
         places = tuple(place for place in trail if first.seq <= place[1] <= last.seq)
         if not places:
             raise UsageError(f"message {overlay.to_id!r} comes before {overlay.from_id!r}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from plait.model import LEAF
-from plait.store._sync.port import Store
-from plait.store.protocol import NewMessage, Scope, SessionRef
+from plait.store._sync.port import Overlaying, Store
+from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
 
 SCOPE = Scope("tenant", "owner")
@@ -29,6 +29,20 @@ def new(id: str, text: str = "text", payload: bytes | None = None) -> NewMessage
 
 def put(store: Store) -> Any:
     return store.put_attachment(SCOPE, iter([b"x" * 100_000] * 3), upload="claim", now_us=NOW)
+
+
+def overlaying(store: Store) -> Overlaying:
+    return cast("Overlaying", store)
+
+
+def overlay(id: str, first: str, last: str, summary: str | None = "in short") -> NewOverlay:
+    return NewOverlay(id, "archive" if summary is None else "compaction", first, last, summary, 7, NOW)
+
+
+def claim(store: Store) -> bool:
+    claimed = overlaying(store).claim_compaction(ref(), "me", until_us=NOW * 2)
+    store.update_state(ref(), {"claimed": claimed}, created_at_us=NOW)
+    return claimed
 
 
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
@@ -52,6 +66,12 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "create session": lambda store: store.put_session(ref("new"), created_at_us=NOW, create="new"),
     "state": lambda store: store.update_state(ref(), {"k": 1}, created_at_us=NOW),
     "put attachment": put,
+    "add an overlay": lambda store: overlaying(store).add_overlay(ref(), overlay("new", "a", "big")),
+    "add an archive": lambda store: overlaying(store).add_overlay(ref(), overlay("new", "big", "big", None)),
+    "remove an overlay": lambda store: overlaying(store).remove_overlay(ref(), "o"),
+    "delete below an overlay": lambda store: store.delete(ref(), ["b", "a"]),
+    "branch off before an overlay": lambda store: store.append(ref(), [new("x")], parent="a"),
+    "claim a compaction": claim,
 }
 
 
@@ -60,6 +80,7 @@ def prepare(file: Path) -> None:
     store = open_sqlite(file)
     store.append(ref(), [new("a"), new("b"), new("c")], parent=LEAF)
     store.append(ref(), [new("p", "", PICTURE), new("big", "z" * 50_000)], parent="b")
+    overlaying(store).add_overlay(ref(), overlay("o", "b", "p"))
     store.append(ref(), [new("d")], parent="a", activate=False)
     store.append(ref("other"), [new("p", "", PICTURE)], parent=None)
     store.close()
@@ -72,6 +93,7 @@ def everything(store: Store) -> Any:
         told += [plain(store.info(ref(name))), plain(store.totals(ref(name))), plain(store.state(ref(name)))]
         leaves = store.leaves(ref(name))
         told += [plain(leaves), plain(store.newest(ref(name)))]
+        told.append(overlaying(store).overlays(ref(name), everywhere=True))
         told += [read_path(store, ref(name), leaf) for leaf in [LEAF, *(leaf.id for leaf in leaves)]]
     told.append(sorted(info.id for info in store.sessions(SCOPE, cursor=None, limit=100).sessions))
     return told

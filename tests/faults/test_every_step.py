@@ -93,4 +93,7 @@ LEFTOVERS = [
     "SELECT count(*) FROM session WHERE live AND id GLOB 'plait:stage:*'",
     "SELECT count(*) FROM upload",
     "SELECT count(*) FROM strand WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
+    "SELECT count(*) FROM overlay WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
+    "SELECT count(*) FROM overlay_range WHERE overlay NOT IN (SELECT overlay FROM overlay)",
+    "SELECT count(*) FROM compaction_claim WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
 ]

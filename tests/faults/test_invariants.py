@@ -53,6 +53,14 @@ DAMAGE = [
     "INSERT INTO info SELECT 99, NULL, NULL, NULL, 0, '{}', '{}'",
     "INSERT INTO info SELECT session, NULL, NULL, NULL, 0, '[]', '{}' FROM session WHERE id = 's'",
     "INSERT INTO change SELECT session, version, incarnation, 'update', 'o', 0, '{}' FROM session WHERE id = 's'",
+    "UPDATE session SET overlays = 7 WHERE id = 's'",
+    "UPDATE session SET hidden_tokens = 7 WHERE id = 's'",
+    "UPDATE overlay SET left_messages = left_messages + 1",
+    "UPDATE overlay SET place = place + 1",
+    "UPDATE overlay SET incarnation = 99",
+    "DELETE FROM overlay",
+    "DELETE FROM overlay_range",
+    "UPDATE overlay_range SET strand = 99 WHERE lo = 2",
     "INSERT INTO change SELECT session, version + 1, incarnation, 'update', 'o', 0, '{}' FROM session WHERE id = 's'",
 ]
 

@@ -76,6 +76,10 @@ def _is_time(value: object) -> bool:
     return isinstance(value, str) and moment(value) is not None
 
 
+def _is_kind(value: object) -> bool:
+    return value in KINDS
+
+
 def _is_known(value: object) -> bool:
     return isinstance(value, str) and any(value == format.name for format in formats())
 
@@ -117,7 +121,7 @@ DAMAGED: Final[Fields] = {
 }
 OVERLAY: Final[Fields] = {
     "id": _Field("the overlay's id: a string of 1 to 512 bytes with something to see in it", _is_id),
-    "kind": _Field(f"one of {', '.join(KINDS)}", lambda value: value in KINDS),
+    "kind": _Field(f"one of {', '.join(KINDS)}", _is_kind),
     "from": _ID,
     "to": _ID,
     "createdAt": _TIME,

@@ -14,6 +14,7 @@ from plait.cli.place import Place, find, find_message
 from plait.cli.render import Look, covered, message_lines
 from plait.cli.screen import Screen, fit
 from plait.cli.sketch import count, size
+from plait.model import Parent
 
 Form: TypeAlias = Literal["text", "raw", "json"]
 Entry: TypeAlias = plait.Message | plait.Damaged
@@ -53,7 +54,7 @@ def show(place: Place, id: str | None, wanted: Show) -> int:
     return code
 
 
-def _leaf(session: plait.Session, wanted: Show) -> plait.model.Parent:
+def _leaf(session: plait.Session, wanted: Show) -> Parent:
     return plait.LEAF if wanted.leaf is None else find_message(session, wanted.leaf)
 
 

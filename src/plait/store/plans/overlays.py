@@ -261,24 +261,23 @@ def _refuse_crossing(
     and for a summary inside another overlay of this path.
     """
     first, place = ranges[0].lo, key_of(ranges[-1].strand, ranges[-1].hi)
+    around = [item for item in (yield from over(head, [place])).get(place, []) if item.first <= first]
+    around = [item for item in around if common.on_ranges(item.place, path)]
+    if around and new.kind != "compaction":
+        outer = max(around, key=lambda item: (-item.first, item.last, item.version))
+        return outer.overlay(*(yield from _texts([outer]))[outer.number])
     for item in (yield from _meeting(head, ranges, place)):
         ends_inside = common.on_ranges(item.place, ranges)
         if (item.first < first and item.place != place) if ends_inside else item.first > first:
             raise _crossing(new, item)
-    around = [item for item in (yield from over(head, [place])).get(place, []) if item.first <= first]
-    around = [item for item in around if common.on_ranges(item.place, path)]
     inside = [item for item in around if (item.first, item.place) != (first, place)]
-    if new.kind == "compaction" and inside:
+    if inside:
         raise ConflictError(
             f"the range from {new.from_id!r} to {new.to_id!r} lies inside overlay {inside[0].id!r}; "
             "remove that one first, or cover all of it",
             overlay_id=inside[0].id,
         )
-    if new.kind == "compaction" or not around:
-        return None
-    covering_one = max(around, key=lambda item: (-item.first, item.last, item.version))
-    texts = yield from _texts([covering_one])
-    return covering_one.overlay(*texts[covering_one.number])
+    return None
 
 
 def _meeting(head: Head, ranges: Sequence[Range], place: int) -> Plan[list[Lying]]:

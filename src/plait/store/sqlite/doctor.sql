@@ -110,3 +110,43 @@ SELECT a.session, a.bucket FROM activity AS a LEFT JOIN session AS s
 SELECT m.id, m.key FROM strand AS s
   JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | s.fork
  WHERE s.parent <> 0;
+
+-- overlays_without_session
+-- Overlays of a life that no session has and that is not being removed.
+SELECT id FROM overlay AS o
+ WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = o.incarnation AND live = 1)
+   AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = o.incarnation);
+
+-- ranges_without_overlay
+-- What overlays cover that are not there.
+SELECT strand, lo, hi FROM overlay_range AS r WHERE NOT EXISTS (SELECT 1 FROM overlay WHERE overlay = r.overlay);
+
+-- overlays_that_lie_nowhere
+-- Overlays that cover strands which are not there or are another session's, or end elsewhere than they say.
+SELECT o.id, r.strand, r.lo, r.hi FROM overlay AS o
+  LEFT JOIN overlay_range AS r ON r.overlay = o.overlay
+  LEFT JOIN strand AS s ON s.strand = r.strand
+ WHERE r.overlay IS NULL OR s.strand IS NULL OR s.incarnation <> o.incarnation OR r.lo > r.hi
+    OR r.lo < o.first OR r.hi > (o.place & 4294967295)
+    OR NOT EXISTS (SELECT 1 FROM overlay_range WHERE overlay = o.overlay AND strand = o.place >> 32
+                      AND hi = (o.place & 4294967295));
+
+-- wrong_overlay_totals
+-- Overlays that say something else of what is left below them than is there.
+SELECT o.id, o.left_messages, t.messages AS found FROM overlay AS o
+  JOIN (SELECT r.overlay, count(m.key) AS messages, coalesce(sum(m.bytes), 0) AS bytes,
+               coalesce(sum(m.tokens), 0) AS tokens
+          FROM overlay_range AS r
+          LEFT JOIN message AS m ON m.key BETWEEN (r.strand << 32 | r.lo) AND (r.strand << 32 | r.hi)
+         GROUP BY r.overlay) AS t ON t.overlay = o.overlay
+ WHERE (o.left_messages, o.left_bytes, o.left_tokens) <> (t.messages, t.bytes, t.tokens);
+
+-- wrong_overlay_counts
+-- Sessions that say they have another number of overlays than they have.
+SELECT s.id, s.overlays FROM session AS s
+ WHERE s.overlays <> (SELECT count(*) FROM overlay WHERE incarnation = s.incarnation AND s.live);
+
+-- stale_overlays
+-- Overlays below which messages were updated or deleted: what they show may not be true any more.
+SELECT s.id, o.id FROM overlay AS o JOIN session AS s ON s.incarnation = o.incarnation AND s.live
+ WHERE o.stale;

@@ -1,6 +1,7 @@
 -- leaves_elsewhere
 -- The newest message of the session becomes its leaf.
-UPDATE session SET path_messages = NULL, path_bytes = NULL, path_tokens = NULL, leaf = coalesce((
+UPDATE session SET path_messages = NULL, path_bytes = NULL, path_tokens = NULL,
+       hidden_messages = NULL, hidden_bytes = NULL, hidden_tokens = NULL, leaf = coalesce((
        SELECT newest FROM (SELECT (SELECT max(key) FROM message
                                     WHERE key BETWEEN strand << 32 AND (strand << 32) | 4294967295) AS newest
                              FROM strand WHERE incarnation = session.incarnation)
@@ -76,3 +77,40 @@ SELECT tenant, owner, active_at / 60000000, session FROM session WHERE live = 1 
 DELETE FROM activity WHERE NOT EXISTS (SELECT 1 FROM session AS s
  WHERE s.session = activity.session AND s.live = 1 AND s.tenant = activity.tenant AND s.owner = activity.owner
    AND activity.bucket = s.active_at / 60000000);
+
+-- overlays_without_session
+-- Remove the overlays; what they cover goes next.
+DELETE FROM overlay
+ WHERE NOT EXISTS (SELECT 1 FROM session AS s WHERE s.incarnation = overlay.incarnation AND s.live = 1)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = overlay.incarnation);
+
+-- ranges_without_overlay
+-- Remove what they cover.
+DELETE FROM overlay_range WHERE NOT EXISTS (SELECT 1 FROM overlay AS o WHERE o.overlay = overlay_range.overlay);
+
+-- overlays_that_lie_nowhere
+-- Remove the overlays: what they covered is seen again.
+DELETE FROM overlay WHERE overlay IN (
+SELECT o.overlay FROM overlay AS o
+  LEFT JOIN overlay_range AS r ON r.overlay = o.overlay
+  LEFT JOIN strand AS s ON s.strand = r.strand
+ WHERE r.overlay IS NULL OR s.strand IS NULL OR s.incarnation <> o.incarnation OR r.lo > r.hi
+    OR r.lo < o.first OR r.hi > (o.place & 4294967295)
+    OR NOT EXISTS (SELECT 1 FROM overlay_range AS x WHERE x.overlay = o.overlay AND x.strand = o.place >> 32
+                      AND x.hi = (o.place & 4294967295)));
+DELETE FROM overlay_range WHERE NOT EXISTS (SELECT 1 FROM overlay AS o WHERE o.overlay = overlay_range.overlay);
+UPDATE session SET hidden_messages = NULL, hidden_bytes = NULL, hidden_tokens = NULL;
+
+-- wrong_overlay_totals
+-- Count anew, and what the path shows is counted when asked.
+UPDATE overlay SET (left_messages, left_bytes, left_tokens) = (
+       SELECT count(m.key), coalesce(sum(m.bytes), 0), coalesce(sum(m.tokens), 0)
+         FROM overlay_range AS r
+         LEFT JOIN message AS m ON m.key BETWEEN (r.strand << 32 | r.lo) AND (r.strand << 32 | r.hi)
+        WHERE r.overlay = overlay.overlay);
+UPDATE session SET hidden_messages = NULL, hidden_bytes = NULL, hidden_tokens = NULL;
+
+-- wrong_overlay_counts
+-- Count anew.
+UPDATE session SET overlays = (SELECT count(*) FROM overlay AS o WHERE o.incarnation = session.incarnation AND session.live),
+       hidden_messages = NULL, hidden_bytes = NULL, hidden_tokens = NULL;

@@ -18,15 +18,17 @@ from plait.errors import (
     LeafMovedError,
     NotFoundError,
     SessionDeletedError,
+    StaleValueError,
     UsageError,
 )
-from plait.model import LEAF, Damaged, Message, Parent, Totals
-from plait.store._async.port import AsyncMerging, AsyncStore
+from plait.model import LEAF, Damaged, Message, OverlayKind, Parent, Totals
+from plait.store._async.port import AsyncMerging, AsyncOverlaying, AsyncStore
 from plait.store.protocol import (
     Expect,
     Graft,
     Media,
     NewMessage,
+    NewOverlay,
     Path,
     Scope,
     SessionRef,
@@ -1205,6 +1207,151 @@ class AsyncStoreTests:
         await store.delete(session, ["b"])
 
     # -- merging: an ability a store may lack
+
+    # -- overlays
+
+    def overlaying(self, store: AsyncStore) -> AsyncOverlaying:
+        """The store as one that keeps overlays; skips the test if it does not."""
+        if not callable(getattr(store, "add_overlay", None)):
+            pytest.skip("this store keeps no overlays")
+        return cast("AsyncOverlaying", store)
+
+    def overlay(self, id: str, first: str, last: str, summary: str | None = "in short") -> NewOverlay:
+        """A compaction of a range, or an archive if there is no summary."""
+        kind: OverlayKind = "archive" if summary is None else "compaction"
+        return NewOverlay(id, kind, first, last, summary, 5, _now_us())
+
+    async def laid(self, store: AsyncStore, leaf: Parent = LEAF, session: SessionRef | None = None) -> list[str]:
+        """The overlays that a path shows."""
+        path = await store.path(session or self.ref(), leaf)
+        return [] if path is None else [laid.overlay.id for laid in path.laid]
+
+    async def test_an_overlay_lies_on_the_paths_through_its_end(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d")
+        await self.add(store, "x", parent="b")
+        added = await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"), leaf="d")
+        assert (added.inserted, added.covered, added.overlay.left) == (True, False, 2)
+        assert [await self.laid(store, leaf) for leaf in ("d", "c", "b", "x")] == [["o"], ["o"], [], []]
+        path = await store.path(self.ref(), "d")
+        assert path is not None and path.laid[0].parent_id == "a"
+        assert [message.id for message in await store.load(self.ref(), path)] == ["a", "b", "c", "d"]
+        assert await overlaying.covering(self.ref(), ["a", "c", "x", "?"]) == {"c": ["o"]}
+        await store.delete(self.ref(), ["c"])
+        assert [await self.laid(store, leaf) for leaf in ("d", "b", "x")] == [["o"], [], []]
+        await self.add(store, "y", parent="b")
+        assert await self.laid(store, "y") == []
+        await store.delete(self.ref(), ["b"])
+        assert await self.laid(store, "d") == []
+
+    async def test_the_same_overlay_is_added_once(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c")
+        new = self.overlay("o", "a", "b")
+        first = await overlaying.add_overlay(self.ref(), new)
+        info = await store.info(self.ref())
+        again = await overlaying.add_overlay(self.ref(), new)
+        assert (again.overlay, again.inserted) == (first.overlay, False)
+        assert await store.info(self.ref()) == info
+        assert await overlaying.overlay(self.ref(), "o") == first.overlay
+        assert await overlaying.overlay(self.ref(), "?") is None
+
+    async def test_overlays_are_disjoint_or_nested(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d", "e")
+        await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "d"))
+        for first, last in (("a", "b"), ("a", "c"), ("c", "e"), ("d", "e"), ("c", "d"), ("b", "c"), ("c", "c")):
+            with pytest.raises(ConflictError):
+                await overlaying.add_overlay(self.ref(), self.overlay("p", first, last))
+        covered = await overlaying.add_overlay(self.ref(), self.overlay("p", "b", "d", None))
+        assert (covered.covered, covered.inserted, covered.overlay.id) == (True, False, "o")
+        await overlaying.add_overlay(self.ref(), self.overlay("q", "b", "d"))
+        await overlaying.add_overlay(self.ref(), self.overlay("r", "a", "e"))
+        assert await self.laid(store) == ["r"]
+        for gone, left in (("r", ["q"]), ("q", ["o"]), ("o", [])):
+            removed = await overlaying.remove_overlay(self.ref(), gone)
+            assert removed is not None and removed.id == gone
+            assert await self.laid(store) == left
+        assert await overlaying.remove_overlay(self.ref(), "o") is None
+
+    async def test_an_overlay_is_not_added_over_what_has_changed_since(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d")
+        info = await store.info(self.ref())
+        assert info is not None
+        await self.add(store, "e")
+        await store.update(self.ref(), self.message("d", "changed"))
+        added = await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"), expect_version=info.version)
+        assert added.inserted
+        with pytest.raises(StaleValueError):
+            await overlaying.add_overlay(self.ref(), self.overlay("p", "a", "d"), expect_version=info.version)
+
+    async def test_changes_below_make_an_overlay_stale_and_totals_follow(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d")
+        await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
+        before = await store.totals(self.ref())
+        assert (before.path_messages, before.view_messages) == (4, 3)
+        assert before.view_tokens == before.path_tokens - 2 * 3 + 5
+        await store.update(self.ref(), self.message("b", "much longer than it was", tokens=30))
+        assert [overlay.stale for overlay in await overlaying.overlays(self.ref())] == [True]
+        after = await store.totals(self.ref())
+        assert after.path_tokens > before.path_tokens
+        assert (after.view_messages, after.view_bytes, after.view_tokens) == (
+            before.view_messages,
+            before.view_bytes,
+            before.view_tokens,
+        ), "what it shows is the same"
+        await store.clear(self.ref())
+        assert await overlaying.overlays(self.ref(), everywhere=True) == []
+
+    async def test_a_fork_takes_the_overlays_of_its_path_along(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d")
+        await self.add(store, "x", parent="b")
+        await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"), leaf="d")
+        await overlaying.add_overlay(self.ref(), self.overlay("p", "b", "x"))
+        for at, laid in (("d", ["o"]), ("x", ["p"]), ("b", [])):
+            target = self.ref(f"at {at}")
+            await store.fork(self.ref(), target, at=at, created_at_us=_now_us())
+            assert await self.laid(store, session=target) == laid
+            assert [overlay.id for overlay in await overlaying.overlays(target, everywhere=True)] == laid
+
+    async def test_overlays_of_staged_messages_are_published_with_them(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        stage = await store.stage(self.ref())
+        await self.add(store, "a", "b", "c", session=stage)
+        await overlaying.add_overlay(stage, self.overlay("o", "a", "b"))
+        await store.publish(stage, self.ref())
+        assert await self.laid(store) == ["o"]
+        totals = await store.totals(self.ref())
+        assert (totals.path_messages, totals.view_messages) == (3, 2)
+
+    async def test_a_merge_keeps_the_overlays_of_staged_messages(self, store: AsyncStore) -> None:
+        merging, overlaying = self.merging(store), self.overlaying(store)
+        await self.add(store, "a", "b")
+        stage = await merging.stage_more(self.ref(), 2)
+        await self.add(store, "c", "d", session=stage)
+        await overlaying.add_overlay(stage, self.overlay("o", "c", "c"))
+        await self.add(store, "e")
+        await merging.merge(stage, self.ref(), [Graft("c", "b")], None)
+        assert [await self.laid(store, leaf) for leaf in ("d", "e")] == [["o"], []]
+        assert [overlay.id for overlay in await overlaying.overlays(self.ref(), everywhere=True)] == ["o"]
+
+    async def test_one_at_a_time_may_compact(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        assert not await overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9)
+        await self.add(store, "a")
+        info = await store.info(self.ref())
+        assert await overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9)
+        assert await overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9), "to keep it longer"
+        assert not await overlaying.claim_compaction(self.ref(), "you", until_us=_now_us() + 10**9)
+        await overlaying.release_compaction(self.ref(), "you")
+        assert not await overlaying.claim_compaction(self.ref(), "you", until_us=_now_us() + 10**9)
+        await overlaying.release_compaction(self.ref(), "me")
+        assert await overlaying.claim_compaction(self.ref(), "you", until_us=_now_us() - 1)
+        assert await overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9), "that one has lapsed"
+        assert await store.info(self.ref()) == info, "it is no change of the session"
 
     def merging(self, store: AsyncStore) -> AsyncMerging:
         """The store as one that can merge; skips the test if it cannot."""

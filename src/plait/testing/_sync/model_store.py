@@ -796,17 +796,17 @@ def _end(life: _Life, id: str, trail: _Trail) -> _Row:
 
 def _over(life: _Life, new: NewOverlay, trail: _Trail, places: _Trail) -> _Laid | None:
     """The outermost overlay of this path that covers the places already; raises if any crosses them."""
+    around = [laid for laid in _lying_on(life, trail) if set(places) <= set(laid.places)]
+    if around and new.kind != "compaction":
+        return max(around, key=lambda laid: (len(laid.places), laid.version))
     for laid in life.overlays.values():
         theirs, ours = set(laid.places), set(places)
         on_one_path = laid.places[-1] in ours or places[-1] in theirs
         if on_one_path and not (theirs <= ours or ours <= theirs):
             raise ConflictError(f"the range crosses overlay {laid.new.id!r}")
-    around = [laid for laid in _lying_on(life, trail) if set(places) <= set(laid.places)]
-    if new.kind == "compaction":
-        if any(set(places) < set(laid.places) for laid in around):
-            raise ConflictError("the range lies inside another overlay")
-        return None
-    return max(around, key=lambda laid: (len(laid.places), laid.version), default=None)
+    if any(set(places) < set(laid.places) for laid in around):
+        raise ConflictError("the range lies inside another overlay")
+    return None
 
 
 def _resolve_parent(life: _Life | None, parent: Parent) -> str | None:

@@ -18,15 +18,17 @@ from plait.errors import (
     LeafMovedError,
     NotFoundError,
     SessionDeletedError,
+    StaleValueError,
     UsageError,
 )
-from plait.model import LEAF, Damaged, Message, Parent, Totals
-from plait.store._sync.port import Merging, Store
+from plait.model import LEAF, Damaged, Message, OverlayKind, Parent, Totals
+from plait.store._sync.port import Merging, Overlaying, Store
 from plait.store.protocol import (
     Expect,
     Graft,
     Media,
     NewMessage,
+    NewOverlay,
     Path,
     Scope,
     SessionRef,
@@ -1205,6 +1207,151 @@ class StoreTests:
         store.delete(session, ["b"])
 
     # -- merging: an ability a store may lack
+
+    # -- overlays
+
+    def overlaying(self, store: Store) -> Overlaying:
+        """The store as one that keeps overlays; skips the test if it does not."""
+        if not callable(getattr(store, "add_overlay", None)):
+            pytest.skip("this store keeps no overlays")
+        return cast("Overlaying", store)
+
+    def overlay(self, id: str, first: str, last: str, summary: str | None = "in short") -> NewOverlay:
+        """A compaction of a range, or an archive if there is no summary."""
+        kind: OverlayKind = "archive" if summary is None else "compaction"
+        return NewOverlay(id, kind, first, last, summary, 5, _now_us())
+
+    def laid(self, store: Store, leaf: Parent = LEAF, session: SessionRef | None = None) -> list[str]:
+        """The overlays that a path shows."""
+        path = store.path(session or self.ref(), leaf)
+        return [] if path is None else [laid.overlay.id for laid in path.laid]
+
+    def test_an_overlay_lies_on_the_paths_through_its_end(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d")
+        self.add(store, "x", parent="b")
+        added = overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"), leaf="d")
+        assert (added.inserted, added.covered, added.overlay.left) == (True, False, 2)
+        assert [self.laid(store, leaf) for leaf in ("d", "c", "b", "x")] == [["o"], ["o"], [], []]
+        path = store.path(self.ref(), "d")
+        assert path is not None and path.laid[0].parent_id == "a"
+        assert [message.id for message in store.load(self.ref(), path)] == ["a", "b", "c", "d"]
+        assert overlaying.covering(self.ref(), ["a", "c", "x", "?"]) == {"c": ["o"]}
+        store.delete(self.ref(), ["c"])
+        assert [self.laid(store, leaf) for leaf in ("d", "b", "x")] == [["o"], [], []]
+        self.add(store, "y", parent="b")
+        assert self.laid(store, "y") == []
+        store.delete(self.ref(), ["b"])
+        assert self.laid(store, "d") == []
+
+    def test_the_same_overlay_is_added_once(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c")
+        new = self.overlay("o", "a", "b")
+        first = overlaying.add_overlay(self.ref(), new)
+        info = store.info(self.ref())
+        again = overlaying.add_overlay(self.ref(), new)
+        assert (again.overlay, again.inserted) == (first.overlay, False)
+        assert store.info(self.ref()) == info
+        assert overlaying.overlay(self.ref(), "o") == first.overlay
+        assert overlaying.overlay(self.ref(), "?") is None
+
+    def test_overlays_are_disjoint_or_nested(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d", "e")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "b", "d"))
+        for first, last in (("a", "b"), ("a", "c"), ("c", "e"), ("d", "e"), ("c", "d"), ("b", "c"), ("c", "c")):
+            with pytest.raises(ConflictError):
+                overlaying.add_overlay(self.ref(), self.overlay("p", first, last))
+        covered = overlaying.add_overlay(self.ref(), self.overlay("p", "b", "d", None))
+        assert (covered.covered, covered.inserted, covered.overlay.id) == (True, False, "o")
+        overlaying.add_overlay(self.ref(), self.overlay("q", "b", "d"))
+        overlaying.add_overlay(self.ref(), self.overlay("r", "a", "e"))
+        assert self.laid(store) == ["r"]
+        for gone, left in (("r", ["q"]), ("q", ["o"]), ("o", [])):
+            removed = overlaying.remove_overlay(self.ref(), gone)
+            assert removed is not None and removed.id == gone
+            assert self.laid(store) == left
+        assert overlaying.remove_overlay(self.ref(), "o") is None
+
+    def test_an_overlay_is_not_added_over_what_has_changed_since(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d")
+        info = store.info(self.ref())
+        assert info is not None
+        self.add(store, "e")
+        store.update(self.ref(), self.message("d", "changed"))
+        added = overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"), expect_version=info.version)
+        assert added.inserted
+        with pytest.raises(StaleValueError):
+            overlaying.add_overlay(self.ref(), self.overlay("p", "a", "d"), expect_version=info.version)
+
+    def test_changes_below_make_an_overlay_stale_and_totals_follow(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
+        before = store.totals(self.ref())
+        assert (before.path_messages, before.view_messages) == (4, 3)
+        assert before.view_tokens == before.path_tokens - 2 * 3 + 5
+        store.update(self.ref(), self.message("b", "much longer than it was", tokens=30))
+        assert [overlay.stale for overlay in overlaying.overlays(self.ref())] == [True]
+        after = store.totals(self.ref())
+        assert after.path_tokens > before.path_tokens
+        assert (after.view_messages, after.view_bytes, after.view_tokens) == (
+            before.view_messages,
+            before.view_bytes,
+            before.view_tokens,
+        ), "what it shows is the same"
+        store.clear(self.ref())
+        assert overlaying.overlays(self.ref(), everywhere=True) == []
+
+    def test_a_fork_takes_the_overlays_of_its_path_along(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d")
+        self.add(store, "x", parent="b")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"), leaf="d")
+        overlaying.add_overlay(self.ref(), self.overlay("p", "b", "x"))
+        for at, laid in (("d", ["o"]), ("x", ["p"]), ("b", [])):
+            target = self.ref(f"at {at}")
+            store.fork(self.ref(), target, at=at, created_at_us=_now_us())
+            assert self.laid(store, session=target) == laid
+            assert [overlay.id for overlay in overlaying.overlays(target, everywhere=True)] == laid
+
+    def test_overlays_of_staged_messages_are_published_with_them(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        stage = store.stage(self.ref())
+        self.add(store, "a", "b", "c", session=stage)
+        overlaying.add_overlay(stage, self.overlay("o", "a", "b"))
+        store.publish(stage, self.ref())
+        assert self.laid(store) == ["o"]
+        totals = store.totals(self.ref())
+        assert (totals.path_messages, totals.view_messages) == (3, 2)
+
+    def test_a_merge_keeps_the_overlays_of_staged_messages(self, store: Store) -> None:
+        merging, overlaying = self.merging(store), self.overlaying(store)
+        self.add(store, "a", "b")
+        stage = merging.stage_more(self.ref(), 2)
+        self.add(store, "c", "d", session=stage)
+        overlaying.add_overlay(stage, self.overlay("o", "c", "c"))
+        self.add(store, "e")
+        merging.merge(stage, self.ref(), [Graft("c", "b")], None)
+        assert [self.laid(store, leaf) for leaf in ("d", "e")] == [["o"], []]
+        assert [overlay.id for overlay in overlaying.overlays(self.ref(), everywhere=True)] == ["o"]
+
+    def test_one_at_a_time_may_compact(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        assert not overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9)
+        self.add(store, "a")
+        info = store.info(self.ref())
+        assert overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9)
+        assert overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9), "to keep it longer"
+        assert not overlaying.claim_compaction(self.ref(), "you", until_us=_now_us() + 10**9)
+        overlaying.release_compaction(self.ref(), "you")
+        assert not overlaying.claim_compaction(self.ref(), "you", until_us=_now_us() + 10**9)
+        overlaying.release_compaction(self.ref(), "me")
+        assert overlaying.claim_compaction(self.ref(), "you", until_us=_now_us() - 1)
+        assert overlaying.claim_compaction(self.ref(), "me", until_us=_now_us() + 10**9), "that one has lapsed"
+        assert store.info(self.ref()) == info, "it is no change of the session"
 
     def merging(self, store: Store) -> Merging:
         """The store as one that can merge; skips the test if it cannot."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import plait
@@ -129,6 +131,29 @@ async def test_an_overlay_reaches_across_windows_and_batches(chat: AsyncSession)
     assert await seen(chat) == [*(f"m{n}" for n in range(30)), "[S]", *(f"m{n}" for n in range(331, 400))]
     window = await chat.recent(count=71)
     assert [_name(message) for message in window.messages][:2] == ["m29", "[S]"]
+
+
+async def test_what_lies_under_an_overlay_is_not_read(
+    sessions: AsyncSessions, chat: AsyncSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newest first stays lazy on a compacted session, and what is hidden costs nothing in either direction."""
+    await chain(chat, 1000)
+    await chat.add_overlay("m10", "m979", summary="S")
+    load, met = sessions.store.load, list[int]()
+
+    async def watched(*args: Any, **options: Any) -> Any:
+        rows = await load(*args, **options)
+        met.extend(row.seq for row in rows)
+        return rows
+
+    monkeypatch.setattr(sessions.store, "load", watched)
+    async for message in chat.history(newest_first=True):
+        if message.id == "m990":
+            break
+    assert set(met) <= set(range(981, 1001)), "nothing from the overlay down is read"
+    met.clear()
+    assert len(await seen(chat)) == 31
+    assert set(met) <= {*range(1, 11), *range(981, 1001)}
 
 
 # -- the rule ---------------------------------------------------------------------

@@ -14,6 +14,8 @@ from typer.main import get_command
 from plait.cli.commands import listing, overlays, reading, stats, transfer, tree, upkeep
 from plait.cli.failure import Failure
 from plait.cli.place import DEFAULT_DB, Place, given_text
+from plait.logic.arguments import MOST
+from plait.logic.strands import MAX_SEQ
 
 
 class Passed(Exception):
@@ -120,7 +122,7 @@ def export(
     owner: Owner = None,
 ) -> None:
     """Write a session as plait JSONL (lossless) or Markdown."""
-    wanted = transfer.Export(format=format, output=output, after=after, leaf=_text(leaf), force=force)
+    wanted = transfer.Export(format=format, output=output, after=_most(after, MAX_SEQ), leaf=_text(leaf), force=force)
     _end(transfer.export(_place(ctx, db, tenant, owner), _session(session, id, needed=True), wanted))
 
 
@@ -134,7 +136,7 @@ def ls(
     json: Json = False,
 ) -> None:
     """List sessions, the most recently active first."""
-    _end(listing.ls(_place(ctx, db, tenant, owner), limit, json))
+    _end(listing.ls(_place(ctx, db, tenant, owner), _most(limit, MOST), json))
 
 
 @app.command()
@@ -160,7 +162,7 @@ def show(
     if raw and json:
         raise Failure("--raw and --json exclude each other (see plait show --help)", 2)
     form: reading.Form = "raw" if raw else "json" if json else "text"
-    path = _text(leaf)
+    path, last = _text(leaf), _most(last, MOST)
     wanted = reading.Show(leaf=path, last=last, reverse=reverse, full=full, ids=ids, form=form, transcript=transcript)
     _end(reading.show(_place(ctx, db, tenant, owner), _session(session, id), wanted))
 
@@ -287,6 +289,11 @@ def _session(given: str | None, option: str | None, *, needed: bool = False) -> 
 
 def _text(value: str | None) -> str | None:
     return None if value is None else given_text(value)
+
+
+def _most(value: int | None, most: int) -> int | None:
+    """A number that says "at most": one that is too large for the system means all."""
+    return None if value is None else min(value, most)
 
 
 def _end(code: int) -> NoReturn:

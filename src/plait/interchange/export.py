@@ -10,6 +10,7 @@ from typing import IO, Protocol, runtime_checkable
 from plait import jsontext
 from plait.errors import NotFoundError
 from plait.interchange.plait_jsonl import VERSION
+from plait.logic import arguments
 from plait.model import Damaged, Json, Message, Overlay, SessionInfo
 
 
@@ -51,6 +52,7 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     Importing what was written gives the same tree with the same ids, order, times and content.
     `NotFoundError` if there is no such session.
     """
+    after_seq = arguments.maybe(arguments.seq, "after_seq", after_seq)
     info = session.info()
     if info is None:
         raise NotFoundError(f"there is no session {session.id!r} to export")

@@ -217,12 +217,12 @@ def words(name: str, value: object) -> frozenset[str]:
 
 
 def file(name: str, value: object) -> str:
-    """The path of a file that the system can name."""
+    """The path of a file that the system can name, and SQLite too: in UTF-8."""
     try:
         path = os.fsdecode(os.fspath(cast("str", value)))
-        os.fsencode(path)
+        os.fsencode(path).decode("utf-8")
     except (TypeError, UnicodeError):
-        raise refusal(name, "the path of a file", value) from None
+        raise refusal(name, "the path of a file, in UTF-8", value) from None
     if not path or "\x00" in path:
         raise refusal(name, "the path of a file", value)
     return path

@@ -1029,6 +1029,17 @@ class AsyncStoreTests:
         assert await store.get(self.ref(), "a") is None
         assert await store.children(self.ref(), None) == []
 
+    async def test_a_session_that_has_left_a_version_is_not_deleted(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        version = await self.version(store)
+        await self.add(store, "b")
+        for other in (version, version + 2, 0):
+            assert not await store.delete_session(self.ref(), version=other)
+        assert await self.history(store) == ["a", "b"]
+        assert await store.delete_session(self.ref(), version=version + 1)
+        assert await store.info(self.ref()) is None
+        assert not await store.delete_session(self.ref(), version=version + 1)
+
     async def test_deleting_a_session_leaves_its_neighbours(self, store: AsyncStore) -> None:
         await self.add(store, "a")
         await self.add(store, "a", "b", session=self.ref("other"))

@@ -1029,6 +1029,17 @@ class StoreTests:
         assert store.get(self.ref(), "a") is None
         assert store.children(self.ref(), None) == []
 
+    def test_a_session_that_has_left_a_version_is_not_deleted(self, store: Store) -> None:
+        self.add(store, "a")
+        version = self.version(store)
+        self.add(store, "b")
+        for other in (version, version + 2, 0):
+            assert not store.delete_session(self.ref(), version=other)
+        assert self.history(store) == ["a", "b"]
+        assert store.delete_session(self.ref(), version=version + 1)
+        assert store.info(self.ref()) is None
+        assert not store.delete_session(self.ref(), version=version + 1)
+
     def test_deleting_a_session_leaves_its_neighbours(self, store: Store) -> None:
         self.add(store, "a")
         self.add(store, "a", "b", session=self.ref("other"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -148,3 +149,23 @@ def test_a_read_that_was_interrupted_leaves_no_transaction_behind(path: Path, mo
             chat.leaf()
         leaf = chat.leaf()
         assert leaf is not None and leaf.id == "d"
+
+
+def test_doctor_compares_the_search_index_both_ways(tmp_path: Path) -> None:
+    """B-094: what the index lacks and what it has too much is found, and mended."""
+    path = tmp_path / "store.db"
+    with plait.open(path) as sessions:
+        chat = sessions.session("chat")
+        chat.append_many([plait.user("tea one", id="a"), plait.user("tea two", id="b")])
+        assert len(chat.search("tea")) == 2
+    with closing(apsw.Connection(str(path))) as database:
+        database.execute("DELETE FROM message_words WHERE rowid = (SELECT key FROM message WHERE id = 'a')")
+        database.execute("INSERT INTO message_words (rowid, words) VALUES (99 << 32, 'tea nowhere')")
+    with plait.open(path) as sessions:
+        kinds = ["messages not indexed", "index entries without message"]
+        assert [finding.kind for finding in sessions.doctor()] == kinds
+        assert [(finding.kind, finding.fixed) for finding in sessions.doctor(fix=True)] == [
+            (kind, True) for kind in kinds
+        ]
+        assert sessions.doctor() == []
+        assert {hit.id for hit in sessions.session("chat").search("tea")} == {"a", "b"}

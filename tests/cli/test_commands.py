@@ -417,3 +417,20 @@ def test_overlays_are_listed_and_taken_away(db: Path, cli: Run) -> None:
     assert cli("overlays", "long", "--remove", "nobody").code == 1
     assert cli("overlays", "long", "--remove", id).code == 0
     assert "line 2" in cli("show", "long").out
+
+
+# -- search --------------------------------------------------------------------
+
+
+def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, chat: Path) -> None:
+    with plait.open(chat) as sessions:
+        sessions.session("found").append(plait.user("a zebra and 悬空 \U0001f600", id="z"))
+    out = cli("search", "zebra").out
+    assert "found #1 user" in out and "a zebra and" in out
+    (hit,) = rows(cli("search", "空", "--json", "--session", "found").out)
+    assert (hit["id"], hit["session"], hit["on_path"], hit["covered"]) == ("z", "found", True, False)
+    assert hit["snippet"][hit["highlights"][0][0] : hit["highlights"][0][1]] == "空"
+    assert cli("search", "zebra", "--session", "chat").out == ""
+    assert cli("search", "zebra", "--role", "assistant", "--newest", "--limit", "1").out == ""
+    assert cli("search", '"*(').code == 0
+    assert cli("search", "zebra", "--session", "nobody").code == 1

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from plait.cli.commands import listing, overlays, reading, stats, transfer, tree, upkeep
+from plait.cli.commands import listing, overlays, reading, searching, stats, transfer, tree, upkeep
 from plait.cli.failure import Failure
 from plait.cli.place import DEFAULT_DB, Place, given_text
 from plait.logic.arguments import MOST
@@ -165,6 +165,28 @@ def show(
     path, last = _text(leaf), _most(last, MOST)
     wanted = reading.Show(leaf=path, last=last, reverse=reverse, full=full, ids=ids, form=form, transcript=transcript)
     _end(reading.show(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+
+
+@app.command("search")
+def search_(
+    ctx: typer.Context,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS...", help="All must be there; '\"so\"' together.")],
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only in this session.")] = None,
+    role: Annotated[
+        list[str] | None, typer.Option("--role", metavar="ROLE", help="Only such; may be repeated.")
+    ] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Newest first, not best match first.")] = False,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 20,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Find messages by their words, in one session or all."""
+    wanted = searching.Wanted(
+        [given_text(word) for word in words], _text(session), role or (), newest=newest, limit=limit, json=json
+    )
+    _end(searching.search(_place(ctx, db, tenant, owner), wanted))
 
 
 @app.command("overlays")

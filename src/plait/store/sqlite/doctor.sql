@@ -150,3 +150,17 @@ SELECT s.id, s.overlays FROM session AS s
 -- Overlays below which messages were updated or deleted: what they show may not be true any more.
 SELECT s.id, o.id FROM overlay AS o JOIN session AS s ON s.incarnation = o.incarnation AND s.live
  WHERE o.stale;
+
+-- messages_not_indexed
+-- Messages that the search index passed by.
+SELECT m.id, m.key FROM search_progress AS p
+  JOIN strand AS s ON s.incarnation = p.incarnation
+  JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32 | p.seq)
+ WHERE NOT EXISTS (SELECT 1 FROM message_words_docsize WHERE id = m.key)
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = m.key);
+
+-- index_entries_without_message
+-- Messages that are in the search index only.
+SELECT d.id FROM message_words_docsize AS d
+ WHERE NOT EXISTS (SELECT 1 FROM message WHERE key = d.id)
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = d.id);

@@ -114,3 +114,16 @@ UPDATE session SET hidden_messages = NULL, hidden_bytes = NULL, hidden_tokens = 
 -- Count anew.
 UPDATE session SET overlays = (SELECT count(*) FROM overlay AS o WHERE o.incarnation = session.incarnation AND session.live),
        hidden_messages = NULL, hidden_bytes = NULL, hidden_tokens = NULL;
+
+-- messages_not_indexed
+-- The next search indexes them.
+INSERT OR IGNORE INTO search_pending (key)
+SELECT m.key FROM search_progress AS p
+  JOIN strand AS s ON s.incarnation = p.incarnation
+  JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32 | p.seq)
+ WHERE NOT EXISTS (SELECT 1 FROM message_words_docsize WHERE id = m.key);
+
+-- index_entries_without_message
+-- The next search takes them out.
+INSERT OR IGNORE INTO search_pending (key)
+SELECT d.id FROM message_words_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM message WHERE key = d.id);

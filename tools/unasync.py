@@ -32,6 +32,7 @@ WORDS = {
     "pause_async": "pause",
     "pieces_async": "pieces",
     "read_async": "read",
+    "rest_async": "rest",
     "settle_async": "settle",
     "write_async": "write",
     "_async": "_sync",

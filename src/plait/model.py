@@ -392,11 +392,20 @@ class Attachment(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One committed change of a session, as subscribers are told of it.
+    """One committed change of a session, as a subscriber is told of it or a feed delivers it.
 
     `kind` is one of append, import, update, delete, clear, checkout, compact, overlay, session and delete session.
     `message` and `parent_id` come with append and import, `message` with update, `ids` with delete,
     `overlay` with compact and overlay; `removed` says that it was taken away.
+    `kind` is one of append, import, update, delete, clear, checkout, compact, overlay, context, session
+    and delete session, or error, which only subscribers hear of. `ids` names the messages (or the
+    overlay) it is about. `message` comes with append, import and update, `parent_id` with the first two.
+    With `leaf_moved` the active leaf is now `leaf_id`, `None` if no message is left.
+
+    A feed reads the message as it is when the change is delivered: `None` if it is gone, and then
+    there is no `parent_id`; `damaged` if it cannot be read. `version` counts a session's changes,
+    `at` is when it was made (of a message: its own time), and `cursor` is where a feed goes on
+    after it. With error, `error` is what failed on a change of the kind `during`.
     """
 
     kind: str
@@ -407,6 +416,22 @@ class Change(Struct, frozen=True):
     ids: Sequence[str] = ()
     overlay: Overlay | None = None
     removed: bool = False
+    leaf_moved: bool = False
+    leaf_id: str | None = None
+    damaged: Damaged | None = None
+    version: int | None = None
+    at: dt.datetime | None = None
+    cursor: str | None = None
+    error: BaseException | None = None
+    during: str | None = None
+
+
+class Changes(Struct, frozen=True):
+    """The next changes after a cursor, and the cursor after them; with `more` there are more already."""
+
+    changes: list[Change]
+    cursor: str
+    more: bool
 
 
 class Finding(Struct, frozen=True):

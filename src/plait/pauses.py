@@ -6,6 +6,7 @@ it takes longer to import than plait.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import IO, Protocol, TypeGuard, TypeVar
 
@@ -31,6 +32,18 @@ async def pause_async() -> None:
 
 def pause() -> None:
     """Threads give way by themselves."""
+
+
+async def rest_async(seconds: float) -> None:
+    """Wait a while."""
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
+def rest(seconds: float) -> None:
+    """Wait a while."""
+    time.sleep(seconds)
 
 
 async def aside_async(work: Callable[[], T]) -> T:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait import times
 from plait._async import searching
+from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
 from plait._async.overlaying import echoes, overlaying, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
@@ -18,6 +19,7 @@ from plait.model import (
     LEAF,
     Appended,
     Change,
+    Changes,
     Damaged,
     Hit,
     Json,
@@ -192,7 +194,7 @@ class AsyncSession:
         results = [_appended(item) for item in written]
         for result in results:
             if result.inserted:
-                await self._tell(Change("append", self.id, result.message, result.parent_id))
+                await self._tell(_inserted("append", self.id, result, moved=not result.branched))
         return results
 
     async def update(
@@ -212,7 +214,7 @@ class AsyncSession:
         with self._sessions.telemetry.operation("update", self.id):
             result = await self._store.update(self._ref, new)
         if result is not None and result.changed:
-            await self._tell(Change("update", self.id, result.message))
+            await self._tell(Change("update", self.id, result.message, ids=(result.message.id,)))
         return None if result is None else result.message
 
     async def upsert(
@@ -253,14 +255,14 @@ class AsyncSession:
         with self._sessions.telemetry.operation("clear", self.id):
             cleared = await self._store.clear(self._ref)
         if cleared:
-            await self._tell(Change("clear", self.id))
+            await self._tell(Change("clear", self.id, leaf_moved=True))
         return cleared
 
     async def checkout(self, id: str) -> bool:
         """Make another message the active leaf; `False` if it is so already, `NotFoundError` if absent."""
         moved = await self._store.checkout(self._ref, arguments.id_asked("id", id))
         if moved:
-            await self._tell(Change("checkout", self.id, ids=(id,)))
+            await self._tell(Change("checkout", self.id, ids=(id,), leaf_moved=True, leaf_id=id))
         return moved
 
     async def import_message(
@@ -292,7 +294,7 @@ class AsyncSession:
         (written,) = await self._store.append(self._ref, [new], parent=parent, kind="import", activate=activate)
         result = _appended(written)
         if result.inserted:
-            await self._tell(Change("import", self.id, result.message, result.parent_id))
+            await self._tell(_inserted("import", self.id, result, moved=activate))
         return result
 
     async def fork(self, id: str | None = None, *, at: str | None = None, name: str | None = None) -> AsyncSession:
@@ -372,6 +374,40 @@ class AsyncSession:
 
     async def _tell(self, change: Change) -> None:
         await self._sessions.publish(change)
+
+    # -- following -------------------------------------------------------------
+
+    async def cursor(self) -> str:
+        """The cursor after the last change of the session: where `changes` or `watch` goes on from now."""
+        return await feeding(self._store).changes_end(self._ref)
+
+    async def changes(self, *, after: str | None = None, limit: int = FEED_ROWS, wait_s: float = 0) -> Changes:
+        """The next changes after a cursor, by whatever process they were made; from the start without one.
+
+        Each comes once, in the order they were made. The feed is of the session's id: deleting,
+        clearing and making it anew are changes like others. A message comes as it is now; an append
+        whose message is gone does not come, its delete does. If there are none yet, `wait_s` waits
+        for some. `CursorExpiredError` if changes after the cursor have been pruned, `UsageError` for
+        a cursor of another session. Without a cursor the feed begins with what is kept.
+        """
+        store = feeding(self._store)
+        return await read_page(store, self._read_changes, after, limit, wait_s)
+
+    async def watch(self, *, after: str | None = None) -> AsyncIterator[Change]:
+        """All changes after a cursor and, without end, those that come; see `changes`.
+
+        Store `change.cursor` with what you made of the change, and go on after it another time.
+        Nothing is held while it waits. It ends when the store is closed.
+        """
+        async for change in follow(feeding(self._store), self._read_changes, after):
+            yield change
+
+    async def _read_changes(self, after: str | None, limit: int) -> Changes:
+        return await feeding(self._store).changes(self._ref, after=after, limit=limit, budget_bytes=FEED_BYTES)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each change of this session made through this store object; see `AsyncSessions`."""
+        return self._sessions.subscribe_to(listener, self.id)
 
     # -- reading ---------------------------------------------------------------
 
@@ -670,6 +706,12 @@ def _window(suffix: Suffix, messages: list[Message | Damaged]) -> Window:
     whole = (suffix.messages, suffix.bytes, suffix.tokens)
     seen = [raw - less for raw, less in zip(whole, suffix.hidden, strict=True)]
     return Window(messages, len(messages) < seen[0], *whole, *seen)
+
+
+def _inserted(kind: str, session_id: str, result: Appended, *, moved: bool) -> Change:
+    """What is told of a message that was inserted."""
+    leaf = result.id if moved else None
+    return Change(kind, session_id, result.message, result.parent_id, ids=(result.id,), leaf_moved=moved, leaf_id=leaf)
 
 
 def _appended(written: Written) -> Appended:

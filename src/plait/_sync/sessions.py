@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
-import logging
 import os
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
 from plait._sync import searching
+from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, feeding, follow, read_page
 from plait._sync.importing import check_transcript, import_transcript
 from plait._sync.session import Session, new_id, now_us
 from plait.diagnostics import Telemetry
@@ -20,14 +20,12 @@ from plait.errors import NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, ids
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
-from plait.model import Attachment, Change, Finding, Hit, Imported, RetentionPlan, SessionInfo, SessionPage
-from plait.pauses import Payload, may_listen, pause, pieces, settle
+from plait.model import Attachment, Change, Changes, Finding, Hit, Imported, RetentionPlan, SessionInfo, SessionPage
+from plait.pauses import Payload, may_listen, pause, pieces
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
 
 T = TypeVar("T")
-Listener = Callable[[Change], Awaitable[None] | None]
-log = logging.getLogger("plait")
 PAGE = 100
 MAX_PAGE = 1000
 CHECKS: dict[str, Callable[[str, object], object]] = {
@@ -46,7 +44,7 @@ class Shared:
         self.store = store
         self.rules = rules
         self.telemetry = Telemetry()
-        self.listeners: list[Listener] = []
+        self.listeners = Listeners()
         self.handles: weakref.WeakValueDictionary[tuple[Scope, str], Session] = weakref.WeakValueDictionary()
 
 
@@ -249,7 +247,7 @@ class Sessions:
             deleted = self.store.delete_session(self._ref(id), version=version)
         if deleted:
             self._shared.handles.pop((self._scope, id), None)
-            self.publish(Change("delete session", id))
+            self.publish(Change("delete session", id, leaf_moved=True))
         return deleted
 
     def retain(
@@ -357,27 +355,58 @@ class Sessions:
     # -- changes ---------------------------------------------------------------
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each change committed through this store object; answers its canceller.
+        """Call `listener` with each change of the scope's sessions made through this store object.
 
-        Listeners are awaited one after another in the order they subscribed, after the commit. One
-        that fails is logged; the write stands and the others are still told.
+        Answers what ends that. Listeners are awaited one after another in the order they subscribed,
+        after the commit and before the call that made the change returns; one that is subscribed
+        already is not told twice. One that fails is logged, and the others are told of it by a change
+        of the kind error; the write stands.
         """
-        self._shared.listeners.append(may_listen(arguments.function("listener", listener)))
+        return self._shared.listeners.add(_listener(listener), self._scope, None)
 
-        def cancel() -> None:
-            if listener in self._shared.listeners:
-                self._shared.listeners.remove(listener)
-
-        return cancel
+    def subscribe_to(self, listener: Listener, id: str) -> Callable[[], None]:
+        """The same for one session; see `Session.subscribe`."""
+        return self._shared.listeners.add(_listener(listener), self._scope, id)
 
     def publish(self, change: Change) -> None:
-        """Tell the listeners of a committed change."""
+        """Tell the listeners of a committed change of one of this scope's sessions."""
         arguments.instance("change", change, Change, "a Change")
-        for listener in list(self._shared.listeners):
-            try:
-                settle(listener(change))
-            except Exception:
-                log.exception("a subscriber failed on %s of session %r", change.kind, change.session_id)
+        self._shared.listeners.tell(change, self._scope)
+
+    def cursor(self) -> str:
+        """The cursor after the last change of the scope: where `changes` or `watch` goes on from now."""
+        return feeding(self.store).scope_changes_end(self._scope)
+
+    def changes(self, *, after: str | None = None, limit: int = FEED_ROWS, wait_s: float = 0) -> Changes:
+        """The next changes of all sessions of the scope after a cursor; from the start without one.
+
+        Each comes at least once: `(session_id, version)` tells a repetition. The changes of a session
+        come in their order, those of different sessions in none. A change's `cursor` is one that loses
+        nothing; only that of a page's last repeats nothing either. Otherwise as `Session.changes`.
+        """
+        return read_page(feeding(self.store), self._read_changes, after, limit, wait_s)
+
+    def watch(self, *, after: str | None = None) -> Iterator[Change]:
+        """All changes of the scope after a cursor and, without end, those that come; see `changes`."""
+        for change in follow(feeding(self.store), self._read_changes, after):
+            yield change
+
+    def _read_changes(self, after: str | None, limit: int) -> Changes:
+        store = feeding(self.store)
+        return store.scope_changes(self._scope, after=after, limit=limit, budget_bytes=FEED_BYTES)
+
+    def prune_changes(self, *, max_age: dt.timedelta | None = None, max_count: int | None = None) -> int:
+        """Forget the changes made longer ago than `max_age`, and all but the newest `max_count` of a session.
+
+        Answers how many. Messages stay, and with them the record of their insertion. A reader whose
+        cursor is older gets `CursorExpiredError`.
+        """
+        if max_age is None and max_count is None:
+            raise UsageError("give max_age or max_count: without a rule nothing is pruned")
+        max_age = arguments.maybe(arguments.age, "max_age", max_age)
+        max_count = arguments.maybe(arguments.number, "max_count", max_count)
+        before_us = None if max_age is None else now_us() - max_age // dt.timedelta(microseconds=1)
+        return feeding(self.store).prune_changes(self._scope, before_us=before_us, keep=max_count)
 
     # -- upkeep ----------------------------------------------------------------
 
@@ -411,3 +440,7 @@ def _check_fields(fields: Mapping[str, object]) -> None:
     """Raise `UsageError` for a field of the catalogue that cannot be kept."""
     for name, check in CHECKS.items():
         arguments.maybe(check, name, fields.get(name))
+
+
+def _listener(listener: Listener) -> Listener:
+    return may_listen(arguments.function("listener", listener))

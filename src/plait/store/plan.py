@@ -75,6 +75,12 @@ class Forget(NamedTuple):
     ref: SessionRef | None
 
 
+class Turn(NamedTuple):
+    """The store's tick has gone on: heads kept in memory take it over."""
+
+    tick: int
+
+
 class Bind(NamedTuple):
     """Bind the plan's ref to this incarnation, once the plan has committed."""
 
@@ -82,7 +88,7 @@ class Bind(NamedTuple):
     incarnation: int
 
 
-Step: TypeAlias = Ask | Do | Put | Claim | Take | Forget | Bind
+Step: TypeAlias = Ask | Do | Put | Claim | Take | Forget | Turn | Bind
 Plan: TypeAlias = Generator[Step, Any, T]
 PlanFactory: TypeAlias = Callable[[], Plan[T]]
 
@@ -97,6 +103,8 @@ class Head(Struct):
     `hidden_*` is what overlays take off the active path, likewise `None` when it is to be counted.
     In a write `searched` says that there is a search index to follow the data, and `to_mark` that it
     does not know yet that the session was written to.
+    first needed: the surviving leaf's id, and whether its strand can simply be gone on with. `tick` is the
+    store's, `pulse` the one in which the session last noted where it stood.
     """
 
     session: int
@@ -118,6 +126,8 @@ class Head(Struct):
     hidden_messages: int | None = 0
     hidden_bytes: int | None = 0
     hidden_tokens: int | None = 0
+    pulse: int | None = None
+    tick: int = 0
     changed: bool = False
     located: bool = False
     leaf_id: str | None = None

@@ -13,6 +13,7 @@ from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
 from plait.model import (
     LEAF,
+    Changes,
     Damaged,
     Finding,
     Hit,
@@ -27,7 +28,7 @@ from plait.model import (
 )
 from plait.pauses import aside_async
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, merge, overlays, read
+from plait.store.plans import append, attachments, catalogue, change, common, feed, merge, overlays, read
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
@@ -266,6 +267,39 @@ class AsyncPlanStore:
 
     async def release_compaction(self, session: SessionRef, token: str) -> None:
         await self.driver.write_async(partial(overlays.release, session, token))
+
+    # -- the feed --------------------------------------------------------------
+
+    async def changes(self, session: SessionRef, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
+        return await self.driver.read_async(partial(feed.page, session, after, limit, budget_bytes))
+
+    async def changes_end(self, session: SessionRef) -> str:
+        return await self.driver.read_async(partial(feed.end, session))
+
+    async def scope_changes(self, scope: Scope, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
+        return await self.driver.read_async(partial(feed.scope_page, scope, after, limit, budget_bytes))
+
+    async def scope_changes_end(self, scope: Scope) -> str:
+        return await self.driver.read_async(partial(feed.scope_end, scope))
+
+    async def prune_changes(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget old change rows, a bounded transaction at a time."""
+        count, after = 0, ""
+        while ids := await self.driver.read_async(partial(feed.sessions_of, scope, after)):
+            for id in ids:
+                step = partial(feed.prune, SessionRef(scope, id), before_us, keep, PURGE_ROWS)
+                while gone := await self.driver.write_async(step):
+                    count += gone
+            after = ids[-1]
+        if before_us is not None:
+            while await self.driver.write_async(partial(feed.prune_pulses, scope, before_us, PURGE_ROWS)):
+                pass
+        return count
+
+    async def commits(self) -> int | None:
+        """See `AsyncFeeding.commits`."""
+        commits: Callable[[], int | None] | None = getattr(self.driver, "commits", None)
+        return None if commits is None else commits()
 
     # -- staged work -----------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from plait.model import (
     LEAF,
+    Changes,
     Damaged,
     Hit,
     Json,
@@ -259,6 +260,37 @@ class Store(Protocol):
 
     def read_attachment(self, session: SessionRef, id: str, n: int) -> Iterator[bytes]:
         """The bytes of the `n`-th payload of a message, in pieces of at most 1 MiB."""
+        ...
+
+
+class Feeding(Store, Protocol):
+    """A store that keeps what changed, so that a reader can go on where it stopped."""
+
+    def changes(self, session: SessionRef, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
+        """The next changes of a session id after a cursor, over all its lives; see `Session.changes`.
+
+        Binds nothing. At most `limit`, and none more once the messages in them reach `budget_bytes`.
+        """
+        ...
+
+    def changes_end(self, session: SessionRef) -> str:
+        """The cursor after the last change of a session."""
+        ...
+
+    def scope_changes(self, scope: Scope, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
+        """The next changes of a scope's sessions after a cursor, each at least once, in order for each session."""
+        ...
+
+    def scope_changes_end(self, scope: Scope) -> str:
+        """The cursor after the last change of a scope."""
+        ...
+
+    def prune_changes(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget change rows made before a time, or more than `keep` of a session; answers how many."""
+        ...
+
+    def commits(self) -> int | None:
+        """A number that is another one once anything has been committed; `None` if the store cannot tell."""
         ...
 
 

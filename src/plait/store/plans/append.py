@@ -122,6 +122,7 @@ def _existing(head: Head, place: Place, key: int, new: NewMessage, *, refuse_oth
 
 def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
     head = to.head
+    yield from common.pulse(head)
     moved = to.activate and place.key != head.leaf
     if moved:
         head.set_path((yield from path_totals(head, place.key)))
@@ -131,7 +132,8 @@ def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
         head.set_hidden((yield from overlays.hidden_on(head, (yield from common.path_to(place.key)))))
     head.version += 1
     yield Put("add_message_id", [(head.incarnation, message.id, place.key)])
-    yield from messages.insert(to.ref, place.key, head.version, message, imported=to.kind == "import")
+    marks = {"imported": to.kind == "import", "beside": not to.activate}
+    yield from messages.insert(to.ref, place.key, head.version, message, **marks)
     head.add(1, message.bytes, message.tokens, on_path=to.activate)
     if to.activate:
         head.leaf, head.leaf_id, head.tip, head.located = place.key, message.id, True, True

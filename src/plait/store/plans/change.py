@@ -8,7 +8,7 @@ from plait import jsontext
 from plait.errors import NotFoundError
 from plait.logic import slices
 from plait.logic.ids import can_be_stored
-from plait.model import Damaged
+from plait.model import Damaged, Json
 from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put
 from plait.store.plans import append, common, messages, overlays
 from plait.store.plans.common import Mark
@@ -41,7 +41,7 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
 def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage, *, searched: bool) -> Plan[None]:
     rest = slices.cut(new.body)
     body = next(rest)
-    flags = old_flags & messages.IMPORTED
+    flags = old_flags & ~messages.REST
     flags |= messages.SLICED * (len(body) < len(new.body)) | messages.WITH_MEDIA * bool(new.media)
     format = "" if new.format == "plait" else new.format
     yield Do("change_message", (new.bytes, new.tokens, flags, format, new.role, body, key))
@@ -75,11 +75,16 @@ def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
     yield from common.locate(head)
     gone = yield from _uncount(head, list(keys.values()))
     yield from _remove_rows(head, list(keys.values()))
-    yield from common.record(head, "delete", mark, {"ids": list(keys), "keys": list(keys.values())})
-    yield from overlays.note_changed(head, gone, mark)
-    if head.leaf_id in keys:
+    data: Json = {"ids": list(keys), "keys": list(keys.values())}
+    moved = head.leaf_id in keys
+    if moved:
         yield from _settle_leaf(head)
     head.located = False
+    if moved:
+        yield from common.locate(head)
+        data["leaf"] = head.leaf_id
+    yield from common.record(head, "delete", mark, data)
+    yield from overlays.note_changed(head, gone, mark)
     yield from common.touch(ref, head, mark)
     return list(keys)
 
@@ -156,7 +161,7 @@ def purge_step(incarnation: int, limit: int) -> Plan[bool]:
     """Remove up to `limit` rows of a life that is over; whether there is more to remove."""
     rows = yield Ask("purge_rows", (incarnation, limit))
     for key, _, flags in rows:
-        if flags & ~messages.IMPORTED:
+        if flags & messages.REST:
             yield from messages.remove_rest(key)
     if rows:
         listed = jsontext.encode([key for key, _, _ in rows])

@@ -12,11 +12,14 @@ from plait.errors import LimitError, SessionDeletedError
 from plait.logic.ids import STAGE_PREFIX, can_be_stored
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
-from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take
+from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take, Turn
 from plait.store.protocol import Path, Range, SessionRef
 
 BUCKET_US = 60 * 1_000_000
 """Coarse time of the activity table: a session moves in it at most once a minute."""
+
+NO_PULSE = 1 << 62
+"""The pulse of a hidden session: later than any tick, so that no feed is told of it."""
 
 CHAIN_STEP = 256
 """Strands of a path fetched at a time, after the first: nearly every path is one strand."""
@@ -60,6 +63,7 @@ def create(ref: SessionRef, mark: Mark, *, created_at_us: int | None = None) -> 
     head: Head | None = yield Take(ref)
     assert head is not None
     yield Put("add_activity", [(*_scope(ref), mark.at_us // BUCKET_US, head.session)])
+    yield from _turn(head, mark)
     yield Bind(ref, incarnation)
     return head
 
@@ -93,6 +97,7 @@ def touch(ref: SessionRef, head: Head, mark: Mark) -> Plan[None]:
     if old != new and not ref.id.startswith(STAGE_PREFIX):  # no listing shows a stage
         yield Do("drop_activity", (*_scope(ref), old, head.session))
         yield Put("add_activity", [(*_scope(ref), new, head.session)])
+        yield from _turn(head, mark)
     if head.to_mark:
         yield from mark_behind(ref, head)
 
@@ -109,8 +114,37 @@ def forget_search(incarnation: int) -> Plan[None]:
     yield Do("drop_search_marks", (incarnation,))
 
 
+def _turn(head: Head, mark: Mark) -> Plan[None]:
+    """Let the store's tick go on if its minute is over: it counts up whatever the clock does."""
+    rows = yield Do("turn_tick", (mark.at_us // BUCKET_US,))
+    if rows:
+        head.tick = rows[0][0]
+        yield Turn(head.tick)
+
+
+def pulse(head: Head) -> Plan[None]:
+    """Before the first change of a session in a tick: note where it stands, for the feed of its scope."""
+    if (head.pulse or 0) < head.tick:
+        head.pulse = head.tick
+        yield Do("add_pulse", (head.tick, head.incarnation, head.version, head.next_seq - 1, head.session))
+        yield Do("set_pulse", (head.session, head.tick))
+
+
+def silence(head: Head) -> Plan[None]:
+    """Let no feed hear of a hidden session."""
+    head.pulse = NO_PULSE
+    yield Do("set_pulse", (head.session, NO_PULSE))
+
+
+def pruned_version(head: Head) -> Plan[int]:
+    """Up to which version the session's change rows are gone; nobody can tell what they said."""
+    rows = yield Ask("pruned_version", (head.session,))
+    return int(rows[0][0]) if rows else 0
+
+
 def record(head: Head, kind: str, mark: Mark, data: Json) -> Plan[None]:
     """Write the change row of a change that is not an append."""
+    yield from pulse(head)
     head.version += 1
     head.changed = True
     row = (head.session, head.version, head.incarnation, kind, mark.operation, mark.at_us, jsontext.encode(data))

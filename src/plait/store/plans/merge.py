@@ -8,7 +8,7 @@ from plait import jsontext
 from plait.errors import ConflictError, LimitError, NotFoundError
 from plait.logic.strands import MAX_SEQ, seq_of, strand_of
 from plait.store.plan import Ask, Do, Head, Plan
-from plait.store.plans import common, overlays
+from plait.store.plans import common, messages, overlays
 from plait.store.plans import stage as staging
 from plait.store.plans.common import Mark
 from plait.store.protocol import Graft, SessionRef
@@ -25,6 +25,7 @@ def begin(stage: SessionRef, target: SessionRef, count: int, mark: Mark) -> Plan
     made.next_seq = head.next_seq
     head.next_seq += count
     made.changed = head.changed = True
+    yield from common.silence(made)
     yield Do("drop_activity", (stage.scope.tenant, stage.scope.owner, mark.at_us // common.BUCKET_US, made.session))
 
 
@@ -55,7 +56,8 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
         if seq_of(parent) >= seq_of(root):  # its seq was given after those set aside for the stage
             raise ConflictError(f"message {graft.parent!r} was added while these were staged; try again")
         yield Do("graft_strand", (strand_of(parent), seq_of(parent), strand_of(root)))
-    yield Do("graft_versions", (head.version, source.incarnation))
+    yield from common.pulse(head)
+    yield Do("graft_versions", (head.version, messages.BESIDE, source.incarnation))
     yield from overlays.graft(source, head)
     yield Do("graft_message_ids", (head.incarnation, source.incarnation))
     yield from _search_again(head, source)
@@ -63,7 +65,10 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
     head.version += source.version
     head.add(source.messages, source.bytes, source.tokens, on_path=False)
     head.located = False
-    yield from _follow(head, leaf)
+    moved = yield from _follow(head, leaf)
+    merged = [source.next_seq - source.version, source.next_seq - 1]
+    data = {"id": leaf, "merged": merged} if moved else {"merged": merged}
+    yield from common.record(head, "checkout" if moved else "session", mark, data)
     yield from common.touch(target, head, mark)
     yield from staging.forget(stage, source)
     return source.messages
@@ -84,15 +89,16 @@ def _search_again(head: Head, source: Head) -> Plan[None]:
         yield from common.forget_search(source.incarnation)
 
 
-def _follow(head: Head, leaf: str | None) -> Plan[None]:
-    """Move the active leaf to a message that goes on from it."""
+def _follow(head: Head, leaf: str | None) -> Plan[bool]:
+    """Move the active leaf to a message that goes on from it; whether it moved."""
     key = (yield from common.find(head, leaf)) if leaf is not None else 0
     if not key or key == head.leaf:
-        return
+        return False
     ranges = yield from common.path_to(key)
     if head.leaf and not common.on_ranges(head.leaf, ranges):
-        return
+        return False
     head.set_path(None)
     head.leaf = key
     head.moved()
     yield from overlays.recount(head)
+    return True

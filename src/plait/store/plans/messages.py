@@ -16,6 +16,10 @@ from plait.store.plans import common
 from plait.store.protocol import Media, NewMessage, SessionRef
 
 IMPORTED, SLICED, WITH_MEDIA = 1, 2, 4
+BESIDE = 8
+"""It was inserted without taking the active leaf."""
+
+REST = SLICED | WITH_MEDIA
 LARGE_BYTES = 512 << 10
 """A message larger than this is not fetched on an event loop."""
 
@@ -30,11 +34,13 @@ log = logging.getLogger("plait")
 KEY, ID, ROLE, BYTES, TOKENS, CREATED_AT, FLAGS, FORMAT, BODY = range(9)
 
 
-def insert(ref: SessionRef, key: int, version: int, message: NewMessage, *, imported: bool) -> Plan[None]:
+def insert(
+    ref: SessionRef, key: int, version: int, message: NewMessage, *, imported: bool, beside: bool = False
+) -> Plan[None]:
     """Write a message's rows."""
     rest = slices.cut(message.body)
     body = next(rest)
-    flags = IMPORTED * imported | SLICED * (len(body) < len(message.body)) | WITH_MEDIA * bool(message.media)
+    flags = IMPORTED * imported | BESIDE * beside | SLICED * (len(body) < len(message.body)) | WITH_MEDIA * bool(message.media)
     format = "" if message.format == "plait" else message.format
     row = (key, version, message.bytes, message.tokens, message.created_at_us, flags, format, message.role, message.id)
     yield Put("add_message", [(*row, body)])
@@ -103,7 +109,7 @@ def build(rows: Sequence[Row], parent_id: str | None) -> Plan[list[Message | Dam
 def build_one(row: Row, parent_id: str | None) -> Plan[Message | Damaged]:
     """The message of a row, put together from its slices and media."""
     key, id, role, size, tokens, at, flags, format, body = row
-    if flags & ~IMPORTED or body is None:
+    if flags & REST or body is None:
         body = yield from _whole(key, flags, body)
     if not isinstance(body, str | bytes) or not _sound(body, size):
         return _damaged(row, parent_id, "its text is damaged or incomplete")

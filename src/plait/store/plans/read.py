@@ -410,6 +410,8 @@ def changed_since(ref: SessionRef, path: Path) -> Plan[bool]:
         return True
     if head.version == path.version:
         return False
+    if (yield from common.pruned_version(head)) > path.version:
+        return True
     rows = yield Ask("changed_keys", (head.session, path.version))
     return any(common.on_ranges(key, path.ranges) for (key,) in rows)
 

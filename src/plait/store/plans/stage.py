@@ -22,6 +22,7 @@ def begin(stage: SessionRef, target: SessionRef, mark: Mark, created_at_us: int 
     if head is not None:  # the tombstone of an earlier life: its numbers go on
         made.next_seq, made.version = head.next_seq, head.version
     made.changed = True
+    yield from common.silence(made)
     yield Do("drop_activity", (stage.scope.tenant, stage.scope.owner, mark.at_us // common.BUCKET_US, made.session))
 
 
@@ -44,6 +45,7 @@ def forget(stage: SessionRef, head: Head) -> Plan[None]:
     """Remove all rows that say a hidden session ever was; its messages are somebody else's care."""
     yield Do("drop_info", (head.session,))
     yield Do("drop_changes", (head.session,))
+    yield Do("drop_pulse", (head.session,))
     yield Do("drop_session", (head.session,))
     yield Forget(stage)
 
@@ -55,7 +57,8 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
     assert head is not None
     old: Head | None = yield Take(target)
     if old is not None:  # the tombstone of an earlier life, which may have had another since the stage was begun
-        head.next_seq, head.version = max(head.next_seq, old.next_seq), max(head.version, old.version)
+        head.next_seq = max(head.next_seq, old.next_seq)
+        yield from _renumber(head, old)
     yield from common.record(head, "session", mark, {"created": True})
     if head.to_mark:
         yield from common.mark_behind(stage, head)
@@ -63,16 +66,29 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
     session = head.session
     if old is not None:
         session = old.session
-        yield Do("move_changes", (session, head.session))
+        yield Do("move_changes", (session, 0, head.session))
         yield Do("move_info", (session, head.session))
         yield Do("drop_session", (session,))
     yield Do("rename_session", (session, target.id, head.session))
     bucket = head.active_at_us // common.BUCKET_US
     yield Put("add_activity", [(target.scope.tenant, target.scope.owner, bucket, session)])
+    yield Do("drop_pulse", (head.session,))
+    yield Do("set_pulse", (session, head.tick))
+    yield Do("add_pulse", (head.tick, head.incarnation, old.version if old is not None else 0, 0, session))
     yield Forget(stage)
     yield Forget(target)
     yield Bind(target, head.incarnation)
     return head.incarnation
+
+
+def _renumber(head: Head, old: Head) -> Plan[None]:
+    """Number a hidden session's changes after those of a life that the target had while it was written."""
+    if not (yield Ask("numbered_before", (head.incarnation, old.version))):
+        head.version = max(head.version, old.version)
+        return
+    yield Do("graft_versions", (old.version, 0, head.incarnation))
+    yield Do("move_changes", (old.session, old.version, head.session))
+    head.version += old.version
 
 
 def publish_copy(

@@ -52,6 +52,7 @@ class SQLiteDriver:
         self._commits_lightly = self._given_way = False
         self._lock = threading.RLock()
         self._idle: list[Executor] = []
+        self._watch: apsw.Connection | None = None
         self._busy_readers = 0
         self._quiet = threading.Condition(self._lock)
         self._forking = False
@@ -184,6 +185,26 @@ class SQLiteDriver:
                 bind.ref.incarnation = bind.incarnation
             return result
 
+    def commits(self) -> int | None:
+        """A number that is another one once anybody has committed; `None` where that cannot be told.
+
+        From a connection of its own, because the numbers of two connections say nothing about each other.
+        """
+        self.open()
+        if self.settings.in_memory:
+            return None
+        with self._lock:
+            if self._forking or self._closed:
+                return None
+            try:
+                if self._watch is None:
+                    self._watch = files.open_reader(self.settings, wait=False)
+                return int(self._watch.pragma("data_version"))
+            except apsw.BusyError:
+                return None
+            except apsw.Error as error:
+                raise translate(error) from error
+
     @contextmanager
     def _reader(self, *, on_loop: bool) -> Generator[Executor]:
         """A reading connection for the time of one plan."""
@@ -239,6 +260,9 @@ class SQLiteDriver:
             gate.release()
 
     def _close_readers(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         while self._idle:
             self._idle.pop().connection.close()
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import apsw
 
 from plait.errors import UnsupportedError
-from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take
+from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
 from plait.store.sqlite.statements import BATCH_SIZES, Statement
 
 T = TypeVar("T")
@@ -167,6 +167,10 @@ class Writing(Executor):
         self.wrote = True
         return self._run(self._texts[step.query], step.args).fetchall()  # type: ignore[no-any-return]
 
+    def turn(self, step: Turn) -> None:
+        for head in self._heads.values():
+            head.tick = step.tick
+
     def drop(self, step: Forget) -> None:
         self.flush()
         ref = step.ref
@@ -204,7 +208,7 @@ class Writing(Executor):
         return super().claim(step)
 
     answers: ClassVar[Answers] = {
-        Ask: ask, Take: take, Claim: claim, Bind: Executor.bind, Put: put, Do: do, Forget: drop
+        Ask: ask, Take: take, Claim: claim, Bind: Executor.bind, Put: put, Do: do, Forget: drop, Turn: turn
     }  # fmt: skip
 
     def _flush_for(self, query: str) -> None:

@@ -6,7 +6,9 @@ UPDATE counter SET value = value + 1 WHERE name = :name RETURNING value;
 -- The session row by its name: the one place where a scope is checked.
 SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, bytes, tokens,
        path_messages, path_bytes, path_tokens, created_at, active_at,
-       overlays, hidden_messages, hidden_bytes, hidden_tokens
+       overlays, hidden_messages, hidden_bytes, hidden_tokens,
+       (SELECT tick FROM latest_pulse WHERE session = session.session),
+       (SELECT value FROM counter WHERE name = 'tick')
   FROM session WHERE tenant = :tenant AND owner = :owner AND id = :id;
 
 -- create_session
@@ -57,7 +59,7 @@ DELETE FROM session WHERE session = :session;
 
 -- move_changes
 -- Hand the change record of a row over to the row that takes its place.
-UPDATE change SET session = :session WHERE session = :hidden;
+UPDATE change SET session = :session, version = version + :shift WHERE session = :hidden;
 
 -- drop_changes
 -- Forget the changes of a row that leaves no trace.
@@ -261,7 +263,7 @@ UPDATE strand SET parent = :parent, fork = :fork WHERE strand = :strand;
 
 -- graft_versions
 -- Number the insertions of staged messages after a session's changes.
-UPDATE message SET version = version + :version
+UPDATE message SET version = version + :version, flags = flags | :flags
  WHERE key IN (SELECT m.key FROM strand AS s
                  JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
                 WHERE s.incarnation = :incarnation);
@@ -278,7 +280,7 @@ UPDATE strand SET incarnation = :into WHERE incarnation = :incarnation;
 -- Copy a key range into another strand; versions go on from the target's.
 INSERT INTO message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
 SELECT key + (:shift << 32), :version + row_number() OVER (ORDER BY key),
-       bytes, tokens, created_at, flags, format, role, id, body
+       bytes, tokens, created_at, flags & 7, format, role, id, body
   FROM message WHERE key BETWEEN :lo AND :hi;
 
 -- copy_message_ids
@@ -392,6 +394,104 @@ SELECT upload, attachment FROM upload WHERE touched_at < :before;
 -- A change that is not an append.
 INSERT INTO change (session, version, incarnation, kind, operation, at, data)
 VALUES (:session, :version, :incarnation, :kind, :operation, :at, :data);
+
+-- numbered_before
+-- Whether a message or a change of a life has a version that is not after another one.
+SELECT 1 FROM (SELECT m.version FROM strand AS s
+                CROSS JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
+                WHERE s.incarnation = :incarnation LIMIT 1) WHERE version <= :version;
+
+-- changes_after
+-- The next changes of a session, over all its lives.
+SELECT version, incarnation, kind, at, data, length(data) FROM change
+ WHERE session = :session AND version > :version ORDER BY version LIMIT :limit;
+
+-- appends_by_seq
+-- Insertions between two seqs, on all strands of a session, in seq order.
+SELECT m.key, m.version, m.flags
+  FROM strand AS s JOIN message AS m ON m.key > (s.strand << 32 | :after) AND m.key <= (s.strand << 32 | :upto)
+ WHERE s.incarnation = :incarnation
+ ORDER BY m.key & 4294967295;
+
+-- appends_in_range
+-- Insertions of a key range.
+SELECT key, version, flags FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
+
+-- turn_tick
+-- Let the tick go on, unless it is in its minute or, where clocks differ, a little ahead.
+UPDATE counter SET value = max(value + 1, :minute)
+ WHERE name = 'tick' AND value NOT BETWEEN :minute AND :minute + 10 RETURNING value;
+
+-- tick
+-- The store's present tick.
+SELECT coalesce((SELECT value FROM counter WHERE name = 'tick'), 1);
+
+-- add_pulse
+-- Where a session stood before its first change of a tick.
+INSERT OR IGNORE INTO pulse (tenant, owner, tick, session, incarnation, version, seq)
+SELECT tenant, owner, :tick, session, :incarnation, :version, :seq FROM session WHERE session = :session;
+
+-- set_pulse
+-- The tick of a session's newest pulse.
+INSERT INTO latest_pulse (session, tick) VALUES (:session, :tick)
+    ON CONFLICT (session) DO UPDATE SET tick = excluded.tick;
+
+-- drop_pulse
+-- Forget the pulse of a session whose number may be given again.
+DELETE FROM latest_pulse WHERE session = :session;
+
+-- pulses
+-- The pulses of a scope from a tick on, and where those sessions are by now.
+SELECT p.tick, p.session, p.incarnation, p.version, p.seq, s.id, s.version,
+       (SELECT tick FROM latest_pulse WHERE session = p.session)
+  FROM pulse AS p JOIN session AS s ON s.session = p.session
+ WHERE p.tenant = :tenant AND p.owner = :owner AND (p.tick, p.session) > (:tick, :session)
+ ORDER BY p.tick, p.session LIMIT :limit;
+
+-- sessions_after
+-- The sessions of a scope in the order of their ids, those that are over too, but none that is hidden.
+SELECT id FROM session
+ WHERE tenant = :tenant AND owner = :owner AND id > :id AND substr(id, 1, 12) <> 'plait:stage:'
+ ORDER BY id LIMIT :limit;
+
+-- oldest_changes
+-- The first change rows that a session still has.
+SELECT version, at FROM change WHERE session = :session ORDER BY version LIMIT :limit;
+
+-- change_from_end
+-- The newest change row of a session but so many.
+SELECT version FROM change WHERE session = :session ORDER BY version DESC LIMIT 1 OFFSET :keep;
+
+-- prune_changes
+-- Remove a session's change rows up to a version.
+DELETE FROM change WHERE session = :session AND version <= :version;
+
+-- set_pruned_version
+-- Note up to where a session's changes have been pruned.
+INSERT INTO pruned (session, version) VALUES (:session, :version)
+    ON CONFLICT (session) DO UPDATE SET version = excluded.version;
+
+-- oldest_pulses
+-- The first pulses that a scope still has, before a tick.
+SELECT tick, session FROM pulse WHERE tenant = :tenant AND owner = :owner AND tick < :tick
+ ORDER BY tick, session LIMIT :limit;
+
+-- prune_pulses
+-- Remove a scope's pulses up to one.
+DELETE FROM pulse WHERE tenant = :tenant AND owner = :owner AND (tick, session) <= (:tick, :session);
+
+-- set_pruned_tick
+-- Note up to where a scope's pulses have been pruned.
+INSERT INTO pruned_pulse (tenant, owner, tick) VALUES (:tenant, :owner, :tick)
+    ON CONFLICT (tenant, owner) DO UPDATE SET tick = excluded.tick;
+
+-- pruned_version
+-- Up to where a session's changes have been pruned.
+SELECT version FROM pruned WHERE session = :session;
+
+-- pruned_tick
+-- Up to where a scope's pulses have been pruned.
+SELECT tick FROM pruned_pulse WHERE tenant = :tenant AND owner = :owner;
 
 -- changed_keys
 -- Keys of the messages updated or deleted in a session after a version, and where overlays changed since end.

@@ -18,6 +18,7 @@ SORTS = {
     "keys_by_seq": "an export of all branches is in order of arrival, across strands; it sorts keys, not rows",
     "search_best": "hits that are as good as one another come newest first",
     "search_scope_best": "hits that are as good as one another come newest first",
+    "appends_by_seq": "a feed delivers insertions in order of arrival, across strands, a stretch of seqs at a time",
 }
 SCANS = {
     "purges": "the table holds only lives that are being removed",

@@ -246,7 +246,7 @@ def _refuse_changed(head: Head, ranges: Sequence[Range], version: int) -> Plan[N
     if head.version == version:
         return
     rows = yield Ask("changed_keys", (head.session, version))
-    if any(common.on_ranges(key, ranges) for (key,) in rows):
+    if (yield from common.pruned_version(head)) > version or any(common.on_ranges(key, ranges) for (key,) in rows):
         raise StaleValueError(
             f"a message or an overlay in the range was changed since version {version}; read the range again"
         )

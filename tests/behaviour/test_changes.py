@@ -42,11 +42,11 @@ def test_changes_come_in_order_with_the_stored_message(tmp_path: Path) -> None:
         for change in told
     ]
     assert summary == [
-        ("append", "chat", "a", None, ()),
-        ("append", "chat", "b", "a", ()),
-        ("append", "chat", "c", "b", ()),
-        ("update", "chat", "b", None, ()),
-        ("import", "chat", "d", "a", ()),
+        ("append", "chat", "a", None, ("a",)),
+        ("append", "chat", "b", "a", ("b",)),
+        ("append", "chat", "c", "b", ("c",)),
+        ("update", "chat", "b", None, ("b",)),
+        ("import", "chat", "d", "a", ("d",)),
         ("delete", "chat", None, None, ("c",)),
         ("session", "chat", None, None, ()),
         ("clear", "chat", None, None, ()),
@@ -65,7 +65,7 @@ def test_a_change_is_told_after_it_is_committed_and_by_all_views_of_the_store(tm
             found = others.scoped("tenant").session("chat").get(change.message.id)
             seen.append(found.id if found else None)
 
-        sessions.subscribe(look)
+        sessions.scoped("tenant").subscribe(look)
         sessions.scoped("tenant").session("chat").append_many([note("a"), note("b")])
     assert seen == ["a", "b"]
 
@@ -91,7 +91,7 @@ async def test_async_subscribers_are_awaited_one_after_another(
             sessions.subscribe(listener)
         await sessions.session("chat").append(note("a"))
         await sessions.session("chat").delete("a")
-    assert order == ["slow append", "plain append", "slow delete", "plain delete"]
+    assert order == [f"{who} {kind}" for kind in ("append", "error", "delete", "error") for who in ("slow", "plain")]
     assert caplog.text.count("\nRuntimeError: the subscriber failed") == 2
 
 
@@ -170,3 +170,20 @@ async def test_the_async_face_takes_both_kinds_of_listener(tmp_path: Path) -> No
             sessions.subscribe(listener)
         await sessions.session("chat").append(note("a"))
     assert told == ["async", "async", "plain", "async"]
+
+
+def test_a_session_is_listened_to_by_itself_and_nobody_twice(tmp_path: Path) -> None:
+    told: list[tuple[str, str]] = []
+
+    def listen(change: plait.Change) -> None:
+        told.append((change.session_id, change.kind))
+
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+        cancel = sessions.session("chat").subscribe(listen)
+        sessions.session("chat").subscribe(listen)
+        sessions.session("chat").append(note("a"))
+        sessions.session("other").append(note("a"))
+        sessions.scoped("tenant").session("chat").append(note("a"))
+        cancel()
+        sessions.session("chat").append(note("b"))
+    assert told == [("chat", "append")]

@@ -84,6 +84,8 @@ class Brought:
     owner: str | None = None
     pinned: bool = False
     created_at: None = None
+    parent_id: None = None
+    active_at: None = None
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     state: dict[str, Any] = field(default_factory=dict[str, Any])
 

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from plait.cli.commands import listing, overlays, reading, searching, stats, transfer, tree, upkeep
+from plait.cli.commands import watch as watching
 from plait.cli.failure import Failure
 from plait.cli.place import DEFAULT_DB, Place, given_text
 from plait.logic.arguments import MOST
@@ -240,6 +241,29 @@ def stats_(
 ) -> None:
     """Count a session: messages by role, sizes, tokens, branches."""
     _end(stats.stats(_place(ctx, db, tenant, owner), _session(session, id), chart=chart, json=json))
+
+
+@app.command("watch")
+def watch_(
+    ctx: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="The session's id; else all sessions of the scope.")
+    ] = None,
+    id: Id = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Go on after this cursor, which --json printed.")
+    ] = None,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Begin with what there is, not now.")] = False,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Follow what happens in a session, or in all, until interrupted."""
+    if after is not None and from_start:
+        raise Failure("--after and --from-start exclude each other (see plait watch --help)", 2)
+    wanted = watching.Watch(after=after, from_start=from_start, json=json)
+    _end(watching.watch(_place(ctx, db, tenant, owner), _session(session, id), wanted))
 
 
 @app.command()

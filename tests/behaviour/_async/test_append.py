@@ -151,7 +151,8 @@ async def test_a_failing_subscriber_neither_undoes_nor_blocks_a_write(
     sessions.subscribe(failing)
     sessions.subscribe(told.append)
     await chat.append_many([note("a"), note("b")])
-    assert [change.kind for change in told] == ["append", "append"]
+    assert [change.kind for change in told] == ["append", "error", "append", "error"]
+    assert told[1].during == "append" and isinstance(told[1].error, RuntimeError)
     assert "the subscriber failed" in caplog.text
     async with reopened() as others:
         await others.session("chat").append(note("c"))

@@ -209,7 +209,12 @@ def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
         "session",
         "scoped",
         "subscribe",
+        "subscribe_to",
         "publish",
+        "changes",  # in test_feed.py, as those below
+        "watch",
+        "cursor",
+        "prune_changes",
         "check_json",
         "all",
         "import_transcript",

@@ -1,0 +1,78 @@
+"""`plait watch`: what happens in a session or a scope, as it happens."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import plait
+from plait import jsontext
+from plait.cli import escape, failure, views
+from plait.cli.place import Place, find
+from plait.cli.render import Look
+from plait.cli.screen import Screen, Span, fit
+
+_TEXT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What `watch` is asked for; `after` is a cursor, `None` means from now on."""
+
+    after: str | None = None
+    from_start: bool = False
+    json: bool = False
+
+
+def watch(place: Place, id: str | None, wanted: Watch) -> int:
+    """Print changes until interrupted."""
+    screen = Screen(sys.stdout)
+    look = Look(width=screen.width, unicode=screen.unicode)
+    with place.opened() as sessions:
+        feed = sessions if id is None else sessions.session(find(sessions, place, id).id)
+        after = wanted.after if wanted.after is not None or wanted.from_start else feed.cursor()
+        for change in feed.watch(after=after):
+            if wanted.json:
+                screen.json(jsontext.encode(_value(change)))
+            else:
+                _line(change, screen, look, named=id is None)
+            screen.flush()
+    return failure.OK
+
+
+def _value(change: plait.Change) -> dict[str, object]:
+    """A change for programs."""
+    message = None if change.message is None else jsontext.decode(views.message(change.message))
+    return {
+        "session": change.session_id,
+        "version": change.version,
+        "kind": change.kind,
+        "ids": list(change.ids),
+        "at": None if change.at is None else change.at.isoformat(),
+        "message": message,
+        "leaf": change.leaf_id if change.leaf_moved else None,
+        "leaf_moved": change.leaf_moved,
+        "cursor": change.cursor,
+    }
+
+
+def _line(change: plait.Change, screen: Screen, look: Look, *, named: bool) -> None:
+    at = f"{change.at:%H:%M:%S} " if change.at is not None else ""
+    spans: list[Span] = [(at, "dim")]
+    if named:
+        spans.append((f"{escape.name(change.session_id)} ", "bold"))
+    spans.append((f"{change.kind} ", "active" if change.message is None else ""))
+    used = sum(len(text) for text, _ in spans)
+    if change.message is not None:
+        role = escape.one_line(change.message.role, 20)
+        spans.append((f"{role} ", role if role in ("user", "assistant", "system", "tool") else "bold"))
+        used += len(role) + 1
+    rest = None if screen.width is None else max(screen.width - used, 10)
+    spans.append((fit(_told(change), rest, more=look.more), ""))
+    screen.line(*spans)
+
+
+def _told(change: plait.Change) -> str:
+    if change.message is not None:
+        return escape.one_line(change.message.text, _TEXT_CHARS) or f"#{change.message.seq}"
+    return " ".join(escape.name(id) for id in change.ids)

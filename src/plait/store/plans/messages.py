@@ -40,7 +40,12 @@ def insert(
     """Write a message's rows."""
     rest = slices.cut(message.body)
     body = next(rest)
-    flags = IMPORTED * imported | BESIDE * beside | SLICED * (len(body) < len(message.body)) | WITH_MEDIA * bool(message.media)
+    flags = (
+        IMPORTED * imported
+        | BESIDE * beside
+        | SLICED * (len(body) < len(message.body))
+        | WITH_MEDIA * bool(message.media)
+    )
     format = "" if message.format == "plait" else message.format
     row = (key, version, message.bytes, message.tokens, message.created_at_us, flags, format, message.role, message.id)
     yield Put("add_message", [(*row, body)])

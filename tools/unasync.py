@@ -29,6 +29,7 @@ WORDS = {
     "may_listen_async": "may_listen",
     "open_async": "open",
     "aside_async": "aside",
+    "call_async": "call",
     "pause_async": "pause",
     "pieces_async": "pieces",
     "read_async": "read",

@@ -8,6 +8,7 @@ import typing
 from plait.errors import (
     BlockTooLargeError,
     ClosedError,
+    CompactionError,
     ConflictError,
     CorruptError,
     CursorExpiredError,
@@ -35,6 +36,8 @@ from plait.model import (
     Attachment,
     Change,
     Changes,
+    Compacted,
+    CompactionState,
     Covered,
     Damaged,
     Finding,
@@ -48,6 +51,7 @@ from plait.model import (
     RowStat,
     SessionInfo,
     SessionPage,
+    Summary,
     Totals,
     Window,
     assistant,
@@ -62,6 +66,9 @@ if typing.TYPE_CHECKING:
     from plait._async.sessions import AsyncSessions
     from plait._sync.session import Session
     from plait._sync.sessions import Sessions
+    from plait.logic.compaction import CompactFunction, compact_function, summary_prompt
+    from plait.logic.legal import NO_RESULT, legal_view
+    from plait.logic.trimming import enforce_row_size, truncate_older_messages
     from plait.store._async.port import AsyncStore
     from plait.store._sync.port import Store
 else:
@@ -71,9 +78,16 @@ else:
         "AsyncSession": "plait._async.session",
         "AsyncSessions": "plait._async.sessions",
         "AsyncStore": "plait.store._async.port",
+        "CompactFunction": "plait.logic.compaction",
+        "NO_RESULT": "plait.logic.legal",
         "Session": "plait._sync.session",
         "Sessions": "plait._sync.sessions",
         "Store": "plait.store._sync.port",
+        "compact_function": "plait.logic.compaction",
+        "enforce_row_size": "plait.logic.trimming",
+        "legal_view": "plait.logic.legal",
+        "summary_prompt": "plait.logic.compaction",
+        "truncate_older_messages": "plait.logic.trimming",
     }
 
     def __getattr__(name):
@@ -90,6 +104,7 @@ else:
 
 __all__ = [
     "LEAF",
+    "NO_RESULT",
     "OVERLAY_PREFIX",
     "Appended",
     "AsyncSession",
@@ -100,6 +115,10 @@ __all__ = [
     "Change",
     "Changes",
     "ClosedError",
+    "CompactFunction",
+    "Compacted",
+    "CompactionError",
+    "CompactionState",
     "ConflictError",
     "CorruptError",
     "Covered",
@@ -133,13 +152,19 @@ __all__ = [
     "StoreBusyError",
     "StoreError",
     "StoreUnavailableError",
+    "Summary",
     "Totals",
     "UnsupportedError",
     "UsageError",
     "Window",
     "assistant",
+    "compact_function",
+    "enforce_row_size",
+    "legal_view",
     "open",
     "open_async",
+    "summary_prompt",
     "system",
+    "truncate_older_messages",
     "user",
 ]

@@ -91,6 +91,15 @@ class LeaseLostError(ConflictError):
     """The turn was taken over; this holder's writes are refused."""
 
 
+class CompactionError(PlaitError):
+    """The conversation could not be compacted; nothing was changed.
+
+    `session_id` says which. What failed below, such as the summarizer's own error, is its `__cause__`.
+    """
+
+    session_id: str | None = None
+
+
 class LimitError(PlaitError):
     """A stated limit would be passed."""
 

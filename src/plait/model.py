@@ -157,6 +157,24 @@ class Message(Struct, eq=False):
         except UnicodeDecodeError as error:
             raise self._damaged(error) from error
 
+    def with_content(
+        self, content: Mapping[str, Any], *, tokens: int | None = None, format: Format | None = None
+    ) -> Message:
+        """A copy with other content and the same place, to show to a model; nothing is stored.
+
+        `tokens` is what the new content costs; without it the copy keeps the stamp of the stored
+        one. `format` is named if the content is not of the message's own.
+        """
+        import copy  # for this alone
+
+        other = copy.copy(self)
+        other._format = format or self._format
+        other._text = jsontext.encode(content)
+        other._content = None
+        other.bytes = len(other._text.encode())
+        other.tokens = self.tokens if tokens is None else tokens
+        return other
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
             return NotImplemented
@@ -432,6 +450,48 @@ class Changes(Struct, frozen=True):
     changes: list[Change]
     cursor: str
     more: bool
+
+
+class Summary(Struct, frozen=True):
+    """What a function given to `on_compaction` answers: the text that takes the place of some messages."""
+
+    text: str
+    from_id: str
+    to_id: str
+
+
+class Compacted(Struct, frozen=True):
+    """What a compaction did, or would do.
+
+    `overlay` is what was added, `None` if nothing was; `reason` says why in words then. `from_id`
+    and `to_id` are the ends of what is covered, `messages` how many the view shows there,
+    `covered_tokens` what they cost. `calls` is how often the summarizer was asked.
+    """
+
+    overlay: Overlay | None
+    reason: str
+    from_id: str | None = None
+    to_id: str | None = None
+    messages: int = 0
+    covered_tokens: int = 0
+    calls: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether something was compacted."""
+        return self.overlay is not None
+
+
+class CompactionState(Struct, frozen=True):
+    """How a session's automatic compaction stands: `paused` says why it waits, `None` if it does not.
+
+    It goes on when the view has more than `resumes_above_tokens`, or after a `compact()` that worked.
+    `attempts` counts those in a row that failed or won nothing.
+    """
+
+    paused: str | None = None
+    resumes_above_tokens: int | None = None
+    attempts: int = 0
 
 
 class Finding(Struct, frozen=True):

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from typing import IO, Protocol, TypeGuard, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from plait.errors import UsageError
+
+if TYPE_CHECKING:
+    import asyncio
+    import threading
 
 T = TypeVar("T")
 
@@ -131,3 +135,82 @@ async def pieces_async(data: Payload | AsyncIterable[bytes]) -> AsyncIterator[by
         for piece in pieces(data):
             yield piece
             await pause_async()
+
+
+async def call_async(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a user's function, a coroutine function or not; one that is not runs in a thread and holds no loop."""
+    import asyncio
+    import inspect
+
+    if _is_coroutine_function(function):
+        return await function(*given)
+    answer: Any = await asyncio.to_thread(function, *given)
+    return (await answer) if inspect.isawaitable(answer) else answer
+
+
+def call(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a user's function; what it has to be awaited for is awaited in a loop and thread of its own."""
+    import inspect
+
+    answer: Any = function(*given)
+    if not inspect.isawaitable(answer):
+        return answer
+
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def settled() -> Any:
+        return await answer
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, settled()).result()
+
+
+def _is_coroutine_function(function: Callable[..., Any]) -> bool:
+    import inspect
+
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+class AsyncBackground:
+    """Work that goes on beside the caller, one piece at a time; further pieces asked for meanwhile are let be."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin `work`, unless some is going on."""
+        import asyncio
+
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(work())
+
+    async def join(self) -> None:
+        """Return when nothing is going on."""
+        import asyncio
+
+        task = self._task
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([task])
+
+
+class Background:
+    """The same with threads."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin `work`, unless some is going on."""
+        import threading
+
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=work, name="plait-compaction", daemon=True)
+            self._thread.start()
+
+    def join(self) -> None:
+        """Return when nothing is going on."""
+        import threading
+
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()

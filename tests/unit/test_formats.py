@@ -429,6 +429,7 @@ def test_a_spoken_reply_has_its_words_and_its_sound() -> None:
                 "toolCallId": "ig",
                 "state": "output-available",
                 "input": None,
+                "providerExecuted": True,
                 "output": [{"type": "file", "mediaType": "image/png", "data": "AAAA"}],
             },
         ),

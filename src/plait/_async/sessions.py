@@ -105,6 +105,8 @@ class AsyncSessions:
 
     async def close(self) -> None:
         """Finish what was accepted and close the store; harmless when called again."""
+        for session in list(self._shared.handles.values()):
+            await session.compaction_done()
         await self.store.close()
 
     async def flush(self) -> None:

@@ -8,18 +8,26 @@ import time
 from collections.abc import Iterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec.structs import replace
+
 from plait import times
 from plait._sync import searching
+from plait._sync.compacting import Compactor, Compaction, ErrorHandler, policy
 from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
 from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
-from plait.logic.prepare import Given, prepare
+from plait.logic.compaction import CompactFunction
+from plait.logic.legal import legal
+from plait.logic.prepare import Given, Rules, prepare
+from plait.logic.turns import Unit, Units, UnitsBackward
 from plait.model import (
     LEAF,
     Appended,
     Change,
     Changes,
+    Compacted,
+    CompactionState,
     Damaged,
     Hit,
     Json,
@@ -86,6 +94,8 @@ class Session:
         self._sessions = sessions
         self._store = sessions.store
         self._ref = ref
+        self._rules = sessions.rules
+        self._compactor: Compactor | None = None
 
     @property
     def is_over(self) -> bool:
@@ -132,7 +142,7 @@ class Session:
         arguments.given(format=format, source=source, on_conflict=on_conflict)
         given = Given(new_id(), now_us(), id, format, source)
         (result,) = self._append(
-            [prepare(message, given, self._sessions.rules)],
+            [prepare(message, given, self._rules)],
             parent=arguments.place("parent", parent),
             expect=_expect(expect_leaf, expect_version, on_moved),
             on_conflict=on_conflict,
@@ -165,7 +175,7 @@ class Session:
         for n, message in enumerate(messages):
             try:
                 given = Given(new_id(), now_us(), None, format, source)
-                new.append(prepare(message, given, self._sessions.rules))
+                new.append(prepare(message, given, self._rules))
             except InvalidMessageError as error:
                 path = f"messages[{n}].{error.path}" if error.path else f"messages[{n}]"
                 raise type(error)(f"messages[{n}]: {error}", path=path) from None
@@ -195,6 +205,8 @@ class Session:
         for result in results:
             if result.inserted:
                 self._tell(_inserted("append", self.id, result, moved=not result.branched))
+        if self._compactor is not None:
+            self._compactor.appended(results)
         return results
 
     def update(
@@ -206,7 +218,7 @@ class Session:
         stored so already writes nothing. A foreign message without an id needs `id`.
         """
         arguments.given(format=format, source=source)
-        new = prepare(message, Given(new_id(), now_us(), id, format, source), self._sessions.rules)
+        new = prepare(message, Given(new_id(), now_us(), id, format, source), self._rules)
         if new.made_id:
             raise UsageError("the message has no id; pass id= to say which message it replaces")
         if overlays.may_echo([new]) and echoes(self._store, self._ref, [new], source):
@@ -284,7 +296,7 @@ class Session:
         activate, parent = arguments.flag("activate", activate), arguments.maybe(arguments.id_asked, "parent", parent)
         created_at = arguments.maybe(arguments.moment, "created_at", created_at)
         given = Given(new_id(), now_us() if created_at is None else times.to_us(created_at), id, format, verbatim=True)
-        new = prepare(message, given, self._sessions.rules)
+        new = prepare(message, given, self._rules)
         if parent == new.id:
             raise UsageError(f"message {parent!r} cannot be its own parent")
         if overlays.may_echo([new]):
@@ -338,7 +350,7 @@ class Session:
         been changed since (`StaleValueError`); appends do not matter. `NotFoundError` for an unknown
         id, `UsageError` for one off the path.
         """
-        new = overlays.new(new_id(), (from_id, to_id), summary, kind, now_us(), self._sessions.rules.counter)
+        new = overlays.new(new_id(), (from_id, to_id), summary, kind, now_us(), self._rules.counter)
         store, leaf = overlaying(self._store), arguments.place("leaf", leaf)
         expect_version = arguments.maybe(arguments.number, "expect_version", expect_version)
         with self._sessions.telemetry.operation("add_overlay", self.id):
@@ -371,6 +383,84 @@ class Session:
         """The overlays that lie on the path to `leaf`, also those below others, or all; in the order they were added."""
         leaf, all = arguments.place("leaf", leaf), arguments.flag("all", all)
         return overlaying(self._store).overlays(self._ref, leaf=leaf, everywhere=all)
+
+    # -- compaction --------------------------------------------------------------
+
+    def on_compaction(self, function: Compaction | None) -> None:
+        """How this session is compacted: what `plait.compact_function` made, or a function of your own.
+
+        Such a function, also a coroutine function, is given the history as a list and answers a
+        `plait.Summary` of a range of it, or `None`. It is kept by this handle, not in the store.
+        """
+        if function is not None and not isinstance(function, CompactFunction) and not callable(function):
+            raise UsageError("on_compaction takes what compact_function made, a function, or None")
+        self._compaction().function = function
+
+    def compact_after(
+        self,
+        tokens: int | None = None,
+        *,
+        counter: Callable[[Mapping[str, Any]], float] | None = None,
+        window_tokens: int | None = None,
+        trigger_ratio: float = 0.85,
+        reserved_tokens: int = 0,
+        background: bool = False,
+    ) -> None:
+        """Compact by itself after an append that leaves the view with more than `tokens`; without a number, never.
+
+        Or give a model's `window_tokens`: then as soon as the view and `reserved_tokens` reach
+        `trigger_ratio` of it, going by the usage that a model reported last where messages carry it.
+        Only stored totals are looked at, never the transcript. `counter` counts the messages that
+        this handle writes from now on. The append is done before, and stands whatever happens;
+        with `background` it does not wait, and `close` does. A compaction that fails or wins nothing is tried
+        again only when the view has grown: see `compaction_state`.
+        """
+        found = policy(tokens, window_tokens, trigger_ratio, reserved_tokens, background)
+        if counter is not None:
+            self._rules = Rules(self._sessions.rules.reserved_metadata_keys, counter)
+        self._compaction().policy = found
+
+    def on_compaction_error(self, handler: ErrorHandler | None) -> None:
+        """Call `handler` with the error when an automatic compaction failed; if it fails itself, that is logged."""
+        self._compaction().on_error = handler
+
+    def compact(self, leaf: Parent = LEAF, *, dry_run: bool = False) -> Compacted:
+        """Summarize the middle of a path now; nothing is lost, the summary is laid over the messages.
+
+        Appends go on meanwhile; if what is covered was updated, deleted or overlaid, nothing is
+        changed. `dry_run` says what would be covered and asks nobody. `UsageError` without
+        `on_compaction`, `CompactionError` if the summarizer fails or answers nothing of use.
+        """
+        with self._sessions.telemetry.operation("compact", self.id):
+            return self._compaction().compact(arguments.place("leaf", leaf), dry_run=dry_run)
+
+    def compact_if_needed(
+        self, *, instructions: object = None, tools: object = None, reserved_tokens: int = 0
+    ) -> Compacted:
+        """Compact before a call of a model if its input would be too large, as `compact_after` says, also in mid-turn.
+
+        `instructions` and `tools` (text, or anything JSON can say) go to the model beside the
+        view. Calls that are still open stay. A failure is reported as after an append, and in the
+        answer's `reason`.
+        """
+        reserved = arguments.number("reserved_tokens", reserved_tokens)
+        return self._compaction().if_needed(instructions, tools, reserved)
+
+    def compaction_state(self) -> CompactionState:
+        """Whether automatic compaction is waiting, why, and what lifts it."""
+        return self._compaction().state
+
+    def compaction_done(self) -> None:
+        """Return when no compaction begun with `background=True` is going on."""
+        if self._compactor is not None:
+            self._compactor.tasks.join()
+
+    def _compaction(self) -> Compactor:
+        if self._compactor is None:
+            self._compactor = Compactor(
+                self._store, self._ref, read=self._shown, tell=self._tell, counter=lambda: self._rules.counter
+            )
+        return self._compactor
 
     def _tell(self, change: Change) -> None:
         self._sessions.publish(change)
@@ -412,17 +502,49 @@ class Session:
     # -- reading ---------------------------------------------------------------
 
     def history(
-        self, leaf: Parent = LEAF, *, newest_first: bool = False, consistent: bool = False
+        self, leaf: Parent = LEAF, *, newest_first: bool = False, consistent: bool = False, for_model: bool = False
     ) -> Iterator[Message | Damaged]:
-        """The path to `leaf` as a model should see it, root first or newest first.
+        """The path to `leaf` with its overlays laid on, root first or newest first.
+
+        With `for_model` it is a conversation that providers take, as `plait.legal_view` says.
 
         Lazy: breaking out leaves the rest unread. Messages appended later are not seen, deleted
         ones are left out; with `consistent=True` any change of the path raises `StaleValueError`.
         An absent leaf gives nothing.
         """
+        if arguments.flag("for_model", for_model):
+            for message in self._legal(leaf, newest_first, consistent):
+                yield message
+            return
         for window in self._windows(leaf, newest_first=newest_first, consistent=consistent):
             while window:  # what was yielded is let go of: nothing is held when the next window is read
                 yield window.pop()
+
+    def _legal(self, leaf: Parent, newest_first: bool, consistent: bool) -> Iterator[Message]:
+        reader = UnitsBackward() if newest_first else Units()
+        for message in self.history(leaf, newest_first=newest_first, consistent=consistent):
+            for unit in reader.feed(message):
+                for shown in reversed(legal(unit)) if newest_first else legal(unit):
+                    yield shown
+        for unit in reader.end():
+            for shown in reversed(legal(unit)) if newest_first else legal(unit):
+                yield shown
+
+    def _shown(
+        self,
+        path: Path | None,
+        *,
+        newest_first: bool = False,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+    ) -> Iterator[Message | Damaged]:
+        """What a fixed path shows between two seqs, both excluded."""
+        items = view.plan(path, after_seq=after_seq, before_seq=before_seq) if path else []
+        for item in reversed(items) if newest_first else items:
+            assert path is not None
+            for window in self._item(path, item, newest_first):
+                for message in window:
+                    yield message
 
     def transcript(
         self,
@@ -526,11 +648,19 @@ class Session:
         if self._store.changed_since(self._ref, path):
             raise StaleValueError(f"session {self.id!r} changed while it was being read; read it again")
 
-    def recent(self, *, count: int | None = None, budget_bytes: int | None = None, leaf: Parent = LEAF) -> Window:
+    def recent(
+        self,
+        *,
+        count: int | None = None,
+        budget_bytes: int | None = None,
+        leaf: Parent = LEAF,
+        for_model: bool = False,
+    ) -> Window:
         """The newest messages of a path within both bounds, oldest first; no bound means all.
 
         The newest message is always there, even over budget, unless `count` is 0. `budget_bytes`
-        counts what the messages take in memory, media included.
+        counts what the messages take in memory, media included. With `for_model` the window is one
+        that providers take (`plait.legal_view`): a call and its results are in it together or not at all.
         """
         count = arguments.maybe(arguments.number, "count", count)
         budget_bytes = arguments.maybe(arguments.budget, "budget_bytes", budget_bytes)
@@ -540,12 +670,37 @@ class Session:
             if found is None:
                 return Window([], False, 0, 0, 0)
             path, suffix = found
+            if arguments.flag("for_model", for_model):
+                return self._recent_legal(path, count, budget_bytes)
             if suffix.loaded is not None:
                 return _window(suffix, suffix.loaded)
             window = _window(suffix, self._load_suffix(path, suffix.start_seq))
             if not self._store.changed_since(self._ref, path):
                 return window
         raise StaleValueError(f"session {self.id!r} kept changing while it was read; read it again")
+
+    def _recent_legal(self, path: Path, count: int | None, budget_bytes: int | None) -> Window:
+        totals = _window(self._store.suffix(self._ref, path, count=0, budget_bytes=None), [])
+        kept: list[Message | Damaged] = []
+        size, reader = 0, UnitsBackward()
+        for unit in self._units(path, reader):
+            shown = legal(unit)
+            more = sum(message.bytes for message in shown)
+            fits = (count is None or len(kept) + len(shown) <= count) and (
+                budget_bytes is None or size + more <= budget_bytes
+            )
+            if shown and (count == 0 or (kept and not fits)):
+                return replace(totals, messages=kept, truncated=True)
+            kept[:0] = shown
+            size += more
+        return replace(totals, messages=kept, truncated=False)
+
+    def _units(self, path: Path, reader: UnitsBackward) -> Iterator[Unit]:
+        for message in self._shown(path, newest_first=True):
+            for unit in reader.feed(message):
+                yield unit
+        for unit in reader.end():
+            yield unit
 
     def _load_suffix(self, path: Path, start_seq: int) -> list[Message | Damaged]:
         messages: list[Message | Damaged] = []

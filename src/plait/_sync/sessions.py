@@ -105,6 +105,8 @@ class Sessions:
 
     def close(self) -> None:
         """Finish what was accepted and close the store; harmless when called again."""
+        for session in list(self._shared.handles.values()):
+            session.compaction_done()
         self.store.close()
 
     def flush(self) -> None:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from plait.cli.commands import listing, overlays, reading, searching, stats, transfer, tree, upkeep
+from plait.cli.commands import compact, listing, overlays, reading, searching, stats, transfer, tree, upkeep
 from plait.cli.commands import watch as watching
 from plait.cli.failure import Failure
 from plait.cli.place import DEFAULT_DB, Place, given_text
@@ -264,6 +264,35 @@ def watch_(
         raise Failure("--after and --from-start exclude each other (see plait watch --help)", 2)
     wanted = watching.Watch(after=after, from_start=from_start, json=json)
     _end(watching.watch(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+
+
+@app.command("compact")
+def compact_(
+    ctx: typer.Context,
+    session: Named = None,
+    id: Id = None,
+    command: Annotated[
+        str | None,
+        typer.Option(metavar="CMD", help="Summarize with this command: prompt on its stdin, summary on its stdout."),
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Summarize with this Python function.")
+    ] = None,
+    keep_recent_tokens: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Keep the newest messages within so many tokens.")
+    ] = compact.KEEP_RECENT_TOKENS,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be covered; ask and change nothing.")
+    ] = False,
+    db: Db = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Lay a summary over the middle of a session; every message stays."""
+    place, name = _place(ctx, db, tenant, owner), _session(session, id, needed=True)
+    summarizer = compact.Summarizer(command, function, keep_recent_tokens)
+    _end(compact.compact(place, name, summarizer, dry_run=dry_run, json=json))
 
 
 @app.command()

@@ -12,8 +12,8 @@ Stored messages keep their format's name for ever, so a name is never given to a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from plait.errors import InvalidMessageError, UsageError
 from plait.formats import native
@@ -23,11 +23,61 @@ from plait.formats.transcripts import FORMATS as TRANSCRIPTS
 from plait.logic.shape import is_list, is_object
 from plait.model import Format, Json
 
-__all__ = ["FORMATS", "NATIVE", "formats", "named", "recognize", "register", "stored"]
+__all__ = [
+    "FORMATS",
+    "NATIVE",
+    "Answers",
+    "Repairs",
+    "Rewrites",
+    "answered",
+    "formats",
+    "is_piecewise",
+    "named",
+    "recognize",
+    "register",
+    "rewritten",
+    "stored",
+    "without",
+]
 
 NATIVE: Final[Format] = native.FORMAT
 FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, OpenAI(), OpenAIChat())
 """The formats built in, in the order in which they are asked whether a message is theirs."""
+
+
+@runtime_checkable
+class Repairs(Protocol):
+    """What a reader may offer beside `Format`: a view that had to be repaired then stays in its format.
+
+    Without these, a message that had to be changed is shown as a native one. Parts are named by
+    their places in what `parts` answers.
+    """
+
+    piecewise: bool
+    """Whether a message is one piece of what a model said at once: a call, a text, a thought."""
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        """A copy without these parts, `None` if nothing of the message is left then."""
+        ...
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        """The message with these calls answered by the error `text`, and messages to follow it.
+
+        `None` if this format has no way to say so.
+        """
+        ...
+
+
+@runtime_checkable
+class Rewrites(Protocol):
+    """What a reader may offer so that a shortened copy of a message stays in its format."""
+
+    def rewritten(
+        self, message: Mapping[str, Any], text: Callable[[str], str], output: Callable[[Any], Any]
+    ) -> Mapping[str, Any]:
+        """The message with each text and each tool's output put through a function; the same if none changes."""
+        ...
+
 
 _lock = threading.Lock()
 _added: tuple[Format, ...] = ()
@@ -87,6 +137,53 @@ def recognize(message: Mapping[str, Any]) -> Format:
         if format.recognizes(message):
             return format
     raise _unrecognized(message)
+
+
+class Answers(NamedTuple):
+    """A message whose calls are answered: its content, and the messages of a format that follow it."""
+
+    content: Json
+    format: Format
+    following: list[Json]
+
+
+def is_piecewise(name: str) -> bool:
+    """Whether messages of the format called `name` are pieces of what a model said at once."""
+    format = stored(name)
+    return isinstance(format, Repairs) and format.piecewise
+
+
+def without(format: Format, message: Mapping[str, Any], parts: Collection[int]) -> tuple[Json, Format] | None:
+    """`message` without some of its parts and the format that copy is of; `None` if nothing is left."""
+    if isinstance(format, Repairs):
+        left = format.without(message, parts)
+        return None if left is None else (left, format)
+    kept = [part for n, part in enumerate(format.parts(message)) if n not in parts]
+    return ({"role": format.role(message), "parts": kept}, NATIVE) if kept else None
+
+
+def answered(format: Format, message: Mapping[str, Any], calls: Collection[int], text: str) -> Answers | None:
+    """`message` with these calls answered by the error `text`; `None` if its format cannot say so."""
+    if isinstance(format, Repairs):
+        found = format.answered(message, calls, text)
+        return None if found is None else Answers(found[0], format, found[1])
+    parts = format.parts(message)
+    results = [
+        native.result_part(parts[n].get("toolCallId"), text, name=parts[n].get("toolName"), failed=True)
+        for n in sorted(calls)
+    ]
+    return Answers(dict(message), NATIVE, [{"role": "tool", "parts": results}])
+
+
+def rewritten(
+    format: Format, message: Mapping[str, Any], text: Callable[[str], str], output: Callable[[Any], Any]
+) -> tuple[Mapping[str, Any], Format]:
+    """`message` with its texts and outputs put through functions, and the format that copy is of."""
+    if isinstance(format, Rewrites):
+        return format.rewritten(message, text, output), format
+    parts = format.parts(message)
+    changed = native.rewritten_parts(parts, text, output)
+    return (message, format) if changed is parts else ({"role": format.role(message), "parts": changed}, NATIVE)
 
 
 class _Unread:

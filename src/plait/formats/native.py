@@ -14,7 +14,8 @@ Native parts are what every other reader answers with, so the shapes and the hel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from plait import jsontext
@@ -57,6 +58,60 @@ class Native:
     def usage(self, message: Mapping[str, Any]) -> Json | None:
         """Usage carried in the metadata or beside it."""
         return usage_of(message)
+
+    piecewise = False
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        """The message with those parts gone from its list."""
+        kept = [part for n, part in enumerate(self.parts(message)) if n not in parts]
+        return {**message, "parts": kept} if kept else None
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        """Each call with its failure in the same part, as the AI SDK has it; a `tool-call` has one apart."""
+        parts, results = list(self.parts(message)), list[Json]()
+        for n in sorted(calls):
+            part = parts[n]
+            if part.get("type") == "tool-call":
+                results.append({"type": "tool-result", **_named(part), "output": {"type": "error-text", "value": text}})
+            else:
+                parts[n] = {"input": {}, **part, "state": "output-error", "errorText": text}
+        more: list[Json] = [{"role": "tool", "parts": results}] if results else []
+        return {**message, "parts": parts}, more
+
+    def rewritten(
+        self, message: Mapping[str, Any], text: Callable[[str], str], output: Callable[[Any], Any]
+    ) -> Mapping[str, Any]:
+        """The message with its text parts and tool outputs put through the functions."""
+        parts = self.parts(message)
+        changed = rewritten_parts(parts, text, output)
+        return message if changed is parts else {**message, "parts": changed}
+
+
+def _named(part: Json) -> Json:
+    return {key: part[key] for key in ("toolCallId", "toolName") if key in part}
+
+
+def rewritten_parts(parts: list[Json], text: Callable[[str], str], output: Callable[[Any], Any]) -> list[Json]:
+    """The parts with texts and tool outputs put through functions; the same list if none changes.
+
+    What a provider ran itself stays as it is: it must be sent back as it came.
+    """
+    changed = [_rewritten(part, text, output) for part in parts]
+    return parts if all(map(operator.is_, changed, parts)) else changed
+
+
+def _rewritten(part: Json, text: Callable[[str], str], output: Callable[[Any], Any]) -> Json:
+    kind = part.get("type")
+    if kind == "text" and isinstance(words := part.get("text"), str):
+        return _with(part, "text", text(words))
+    tool = isinstance(kind, str) and (kind == "dynamic-tool" or kind.startswith("tool-"))
+    if tool and part.get("output") is not None and part.get("providerExecuted") is not True:
+        return _with(part, "output", output(part["output"]))
+    return part
+
+
+def _with(part: Json, key: str, value: Any) -> Json:
+    return part if value is part[key] else {**part, key: value}
 
 
 FORMAT: Final[Format] = Native()

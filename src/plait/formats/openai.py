@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from plait.formats import native, openai_chat
@@ -15,6 +15,10 @@ _BLOCKS: Final = frozenset({"input_text", "output_text", "input_image", "input_f
 # Where the different calls keep what was asked and what came back, the usual place first.
 _INPUTS: Final = ("arguments", "input", "action", "operation", "code", "queries")
 _OUTPUTS: Final = ("output", "outputs", "results", "result", "error")
+# The calls that the application runs and answers; the others run at OpenAI and need no answer.
+_OURS: Final = frozenset(
+    {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
+)
 
 
 class OpenAI:
@@ -61,6 +65,41 @@ class OpenAI:
         """Usage carried beside the content or in the metadata."""
         return native.usage_of(message)
 
+    piecewise = True
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        """A message without those blocks; any other item is one part, and nothing without it."""
+        content = message.get("content")
+        if message.get("type") not in (None, "message") or not is_list(content):
+            return None
+        kept = [block for n, block in enumerate(content) if n not in parts]
+        return {**message, "content": kept} if kept else None
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        """The call, then its output item; a screenshot or a shell's outcome cannot be made up."""
+        kind, id = message.get("type"), message.get("call_id") or message.get("id")
+        match kind:
+            case "function_call" | "custom_tool_call":
+                item = {"type": f"{kind}_output", "call_id": id, "output": text}
+            case "local_shell_call":
+                item = {"type": f"{kind}_output", "id": id, "call_id": id, "output": text, "status": "incomplete"}
+            case "apply_patch_call":
+                item = {"type": f"{kind}_output", "call_id": id, "status": "failed", "output": text}
+            case _:
+                return None
+        return dict(message), [item]
+
+    def rewritten(
+        self, message: Mapping[str, Any], text: Callable[[str], str], output: Callable[[Any], Any]
+    ) -> Mapping[str, Any]:
+        """A message with its words put through a function, or an output item with its output."""
+        kind = native.text_of(message.get("type"))
+        key = "output" if kind.endswith("_call_output") else "content" if kind in ("", "message") else None
+        if key is None or not isinstance(value := message.get(key), str | list):
+            return message
+        changed = openai_chat.rewritten_content(value, output if key == "output" else text, output)
+        return message if changed is value else {**message, key: changed}
+
 
 def _is_kind(kind: str) -> bool:
     return kind in _KINDS or kind.endswith(("_call", "_call_output")) or kind.startswith("mcp_approval_")
@@ -89,6 +128,8 @@ def _call(kind: str, item: Mapping[str, Any]) -> Json:
     name = item.get("name") or kind.removesuffix("_call")
     part = native.call_part(name, item.get("call_id") or item.get("id"), _first(item, _INPUTS))
     output = _first(item, _OUTPUTS)
+    if kind not in _OURS:
+        part = {**part, "providerExecuted": True, "state": "output-available"}
     if output is None:
         return part
     if kind == "image_generation_call":

@@ -6,7 +6,8 @@ fields that gateways add (`reasoning_content`) are read too, because clients mix
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from plait.formats import native
@@ -52,6 +53,78 @@ class OpenAIChat:
     def usage(self, message: Mapping[str, Any]) -> Json | None:
         """Usage carried beside the content or in the metadata."""
         return native.usage_of(message)
+
+    piecewise = False
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        """The message without those content blocks and calls; a `tool` message is nothing without its result."""
+        if message.get("role") in _RESULT_ROLES:
+            return None
+        at, kept, content = len(_thoughts(message)), dict(message), message.get("content")
+        if is_list(content):
+            kept["content"] = [block for n, block in enumerate(content, at) if n not in parts]
+        at += len(blocks(content)) + len(_extras(message))
+        calls = list(_numbered_calls(message, at))
+        if any(n in parts for n, _ in calls):
+            kept.pop("tool_calls", None)
+            if left := [call for n, call in calls if n not in parts]:
+                kept["tool_calls"] = left
+        if "function_call" in message and at + len(calls) in parts:
+            del kept["function_call"]
+        return kept if self.parts(kept) else None
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        """The message, then a `tool` message for each call, or one of blocks where it calls in blocks."""
+        parts = self.parts(message)
+        inline = len(_thoughts(message)) + len(blocks(message.get("content")))
+        results: list[Json] = []
+        following: list[Json] = []
+        for n in sorted(calls):
+            id = native.text_of(parts[n].get("toolCallId"))
+            if n < inline:
+                results.append({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": True})
+            elif is_object(message.get("function_call")) and n == len(parts) - 1:
+                following.append({"role": "function", "name": id, "content": text})
+            else:
+                following.append({"role": "tool", "tool_call_id": id, "content": text})
+        return dict(message), [{"role": "user", "content": results}, *following] if results else following
+
+    def rewritten(
+        self, message: Mapping[str, Any], text: Callable[[str], str], output: Callable[[Any], Any]
+    ) -> Mapping[str, Any]:
+        """The message with the words of its content put through a function, a `tool` message's as output."""
+        change = output if message.get("role") in _RESULT_ROLES else text
+        content = message.get("content")
+        changed = rewritten_content(content, change, output)
+        return message if changed is content else {**message, "content": changed}
+
+
+def _numbered_calls(message: Mapping[str, Any], at: int) -> Iterator[tuple[int, Json]]:
+    calls = message.get("tool_calls")
+    return enumerate((call for call in calls if is_object(call)), at) if is_list(calls) else iter(())
+
+
+def rewritten_content(content: Any, text: Callable[[str], Any], output: Callable[[Any], Any]) -> Any:
+    """A `content` with its words, and the words in its tool results, put through functions."""
+    if isinstance(content, str):
+        return text(content)
+    if not is_list(content):
+        return content
+    changed = [_rewritten_block(block, text, output) for block in content]
+    return content if all(map(operator.is_, changed, content)) else changed
+
+
+def _rewritten_block(block: Any, text: Callable[[str], Any], output: Callable[[Any], Any]) -> Any:
+    if not is_object(block):
+        return block
+    for key, change in (("text", text), ("content", output)):
+        if key == "content" and block.get("type") != "tool_result":
+            continue
+        value = block.get(key)
+        changed = rewritten_content(value, change, output) if isinstance(value, str | list) else value
+        if changed is not value:
+            return {**block, key: changed}
+    return block
 
 
 def blocks(content: object) -> list[Json]:

@@ -7,7 +7,7 @@ role `meta`, what stands for earlier messages (a compaction's summary) the role 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
 
 from plait.formats.native import call_part, data_part, merged, reasoning_part, result_part, text_part, url_part
@@ -85,6 +85,19 @@ class PiFormat:
     def usage(self, message: Mapping[str, Any]) -> Json | None:
         return _object(_object(message.get("message")).get("usage")) or None
 
+    piecewise = False
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        inner = _object(message.get("message"))
+        return None if inner.get("role") == "toolResult" else _fewer(message, inner, parts)
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        parts = self.parts(message)
+        said = {"role": "toolResult", "content": [text_part(text)], "isError": True}
+        entry = {"type": "message", "timestamp": message.get("timestamp", "")}
+        named = [{key: parts[n].get(key, "") for key in ("toolCallId", "toolName")} for n in sorted(calls)]
+        return dict(message), [{**entry, "message": {**said, **names}} for names in named]
+
 
 class ClaudeCodeFormat:
     """A line of a Claude Code transcript: the message with its envelope."""
@@ -125,6 +138,19 @@ class ClaudeCodeFormat:
     def usage(self, message: Mapping[str, Any]) -> Json | None:
         return _object(_object(message.get("message")).get("usage")) or None
 
+    piecewise = True
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        return _fewer(message, _object(message.get("message")), parts)
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        parts = self.parts(message)
+        result = {"type": "tool_result", "content": text, "is_error": True}
+        results = [{**result, "tool_use_id": parts[n].get("toolCallId", "")} for n in sorted(calls)]
+        envelope = {key: message[key] for key in ("sessionId", "timestamp", "isSidechain") if key in message}
+        line = {"type": "user", "parentUuid": message.get("uuid"), **envelope}
+        return dict(message), [{**line, "message": {"role": "user", "content": results}}]
+
 
 class ChatGPTFormat:
     """A node of a ChatGPT conversation's mapping."""
@@ -158,9 +184,27 @@ class ChatGPTFormat:
     def usage(self, message: Mapping[str, Any]) -> Json | None:
         return None
 
+    piecewise = True
+
+    def without(self, message: Mapping[str, Any], parts: Collection[int]) -> Json | None:
+        return None if len(set(parts)) >= len(self.parts(message)) else dict(message)
+
+    def answered(self, message: Mapping[str, Any], calls: Collection[int], text: str) -> tuple[Json, list[Json]] | None:
+        call = self.parts(message)[min(calls)]
+        author: Json = {"role": "tool", "name": call.get("toolName"), "metadata": {}}
+        inner: Json = {"author": author, "content": {"content_type": "text", "parts": [text]}, "metadata": {}}
+        return dict(message), [{"parent": message.get("id"), "message": inner}]
+
 
 FORMATS: Final[tuple[Format, ...]] = (PiFormat(), ClaudeCodeFormat(), ChatGPTFormat())
 """All of them, as they are registered."""
+
+
+def _fewer(message: Mapping[str, Any], inner: Json, parts: Collection[int]) -> Json | None:
+    """A line without some blocks of its message's content."""
+    content = inner.get("content")
+    kept = [block for n, block in enumerate(content) if n not in parts] if is_list(content) else None
+    return {**message, "message": {**inner, "content": kept}} if kept else None
 
 
 def _is_claude(message: Mapping[str, Any]) -> bool:

@@ -1,0 +1,431 @@
+"""Generated from src/plait/_async/compacting.py by tools/unasync.py: edit that file. Compacting a session: when it is due, reading what it covers, asking the summarizer, laying the overlay on."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator, Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from plait import jsontext
+from plait._sync.overlaying import overlaying
+from plait.errors import CompactionError, ConflictError, UsageError
+from plait.logic import overlays
+from plait.logic.compaction import (
+    CompactFunction,
+    Folding,
+    Head,
+    Tail,
+    check_smaller,
+    target_tokens,
+    usage_tokens,
+)
+from plait.logic.estimate import Counter, estimate_text
+from plait.logic.turns import Units, UnitsBackward
+from plait.model import (
+    LEAF,
+    Appended,
+    Change,
+    Compacted,
+    CompactionState,
+    Damaged,
+    Message,
+    Overlay,
+    Parent,
+    Summary,
+    Totals,
+)
+from plait.pauses import Background, call
+from plait.store._sync.port import Store
+from plait.store.protocol import Path, SessionRef
+
+Compaction = CompactFunction | Callable[[list[Message]], Awaitable[Summary | None] | Summary | None]
+ErrorHandler = Callable[[Exception], Awaitable[None] | None]
+Reader = Callable[..., Iterator[Message | Damaged]]
+
+log = logging.getLogger("plait")
+CLAIM_US: Final = 600 * 1_000_000
+"""How long a compaction may be silent before another process may take over; each answer renews it."""
+ANCHOR_MESSAGES: Final = 20
+"""How many of the newest messages are looked at for the usage that a model reported."""
+STEP: Final = 10
+"""A compaction that failed is tried again when the view has grown by a tenth of the limit, then twice that, ..."""
+
+
+class Policy:
+    """When a session is compacted by itself."""
+
+    def __init__(
+        self,
+        tokens: int | None,
+        window_tokens: int | None,
+        trigger_ratio: float,
+        reserved_tokens: int,
+        background: bool,
+    ) -> None:
+        self.window = window_tokens is not None
+        self.limit = tokens if tokens is not None else int((window_tokens or 0) * trigger_ratio)
+        self.reserved = reserved_tokens
+        self.background = background
+
+    def is_due(self, tokens: int) -> bool:
+        """Whether a view of so many tokens is to be compacted: over the limit, or up to the trigger of a window."""
+        return tokens + self.reserved >= self.limit if self.window else tokens > self.limit
+
+
+def policy(
+    tokens: int | None, window_tokens: int | None, trigger_ratio: float, reserved_tokens: int, background: bool
+) -> Policy | None:
+    """A policy of these numbers, `None` for none; `UsageError` for numbers that make no sense."""
+    if tokens is None and window_tokens is None:
+        return None
+    if tokens is not None and window_tokens is not None:
+        raise UsageError("give tokens or window_tokens, not both")
+    for name, value, least in (
+        ("tokens", tokens, 0),
+        ("window_tokens", window_tokens, 1),
+        ("reserved_tokens", reserved_tokens, 0),
+    ):
+        if value is not None and (not isinstance(value, int) or value < least):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if not 0 < trigger_ratio <= 1:
+        raise UsageError(f"trigger_ratio must be above 0 and at most 1, not {trigger_ratio}")
+    return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, background)
+
+
+class Compactor:
+    """The compaction of one session, as one handle does it."""
+
+    def __init__(
+        self,
+        store: Store,
+        ref: SessionRef,
+        *,
+        read: Reader,
+        tell: Callable[[Change], Awaitable[None] | None],
+        counter: Callable[[], Counter | None],
+    ) -> None:
+        self._store = store
+        self._ref = ref
+        self._read = read
+        self._tell = tell
+        self._counter = counter
+        self.function: Compaction | None = None
+        self.policy: Policy | None = None
+        self.on_error: ErrorHandler | None = None
+        self.state = CompactionState()
+        self.tasks = Background()
+        self._busy = False
+        self._warned: set[str] = set()
+        self._anchor: tuple[int, int] | None = None  # what a model reported, and the view's estimate then
+
+    # -- when ------------------------------------------------------------------
+
+    def appended(self, results: Iterable[Appended]) -> None:
+        """Compact if that is due now; called after each append, which stands whatever happens here."""
+        inserted = [result.message for result in results if result.inserted]
+        policy = self.policy
+        if policy is None or not inserted:
+            return
+        if self.function is None:
+            self._warn("compact_after has no effect without on_compaction: session %r is not compacted")
+        elif policy.background:
+            self.tasks.start(lambda: self._automatic(inserted))
+        else:
+            self._automatic(inserted)
+
+    def _automatic(self, inserted: list[Message]) -> None:
+        if self._busy:  # in a summarizer that appends, or in a task of before
+            return
+        try:
+            totals = self._store.totals(self._ref)
+            self._note(inserted, totals)
+            if self._is_due(totals, 0):
+                self._attempt(LEAF)
+        except Exception as error:
+            self._failed(error)
+
+    def _note(self, messages: list[Message], totals: Totals) -> None:
+        """Remember the last usage that a model reported, for a policy in terms of its window."""
+        if self.policy is None or not self.policy.window:
+            return
+        after = 0
+        for message in reversed(messages):
+            reported = usage_tokens(message.usage) if message.role == "assistant" else None
+            if reported is not None:
+                self._anchor = (reported, totals.view_tokens - after)
+                return
+            after += message.tokens
+
+    def _size(self, totals: Totals) -> int:
+        """The tokens of the view: those reported last and what came after, or the estimate."""
+        if self._anchor is None:
+            return totals.view_tokens
+        reported, then = self._anchor
+        return max(0, reported + totals.view_tokens - then)
+
+    def _is_due(self, totals: Totals, more: int) -> bool:
+        policy, size = self.policy, self._size(totals)
+        if policy is None or not policy.is_due(size + more):
+            return False
+        waits = self.state.resumes_above_tokens
+        return waits is None or size > waits
+
+    def if_needed(self, instructions: object, tools: object, reserved_tokens: int) -> Compacted:
+        """Compact if the input of a model's call would be too large."""
+        if self.policy is None or self.function is None:
+            raise UsageError(
+                "compact_if_needed needs on_compaction(...) and compact_after(...): say what to do and when"
+            )
+        if self._busy:
+            return Compacted(None, "this session is being compacted")
+        try:
+            totals = self._store.totals(self._ref)
+            if self._anchor is None and self.policy.window:
+                self._find_anchor(totals)
+            more = reserved_tokens + (0 if self._anchor else _cost(instructions) + _cost(tools))
+            if not self._is_due(totals, more):
+                paused = self.state.paused if self.policy.is_due(self._size(totals) + more) else None
+                return Compacted(None, paused or "the view is small enough")
+            return self._attempt(LEAF)
+        except Exception as error:
+            self._failed(error)
+            return Compacted(None, str(error))
+
+    def _find_anchor(self, totals: Totals) -> None:
+        """Look among the newest messages for what a model reported since the last compaction."""
+        path = self._path(LEAF)
+        compacted = [laid.overlay.created_at for laid in path.laid if laid.overlay.kind == "compaction"] if path else []
+        after = seen = 0
+        for message in self._read(path, newest_first=True):
+            if isinstance(message, Damaged) or message.overlay is not None:
+                continue
+            if seen == ANCHOR_MESSAGES or any(message.created_at <= at for at in compacted):
+                return
+            reported = usage_tokens(message.usage) if message.role == "assistant" else None
+            if reported is not None:
+                self._anchor = (reported, totals.view_tokens - after)
+                return
+            after += message.tokens
+            seen += 1
+
+    # -- progress --------------------------------------------------------------
+
+    def _attempt(self, leaf: Parent) -> Compacted:
+        """Compact because the limit says so, and wait with the next time if nothing was won."""
+        done = self.compact(leaf)
+        totals = self._store.totals(self._ref)
+        if done.overlay is None:
+            self._wait(done.reason, totals)
+        elif self.policy is not None and self.policy.is_due(self._size(totals)):
+            self._wait("what has to stay is over the limit by itself", totals)
+        return done
+
+    def _wait(self, why: str, totals: Totals) -> None:
+        attempts = self.state.attempts + 1
+        limit = self.policy.limit if self.policy else 0
+        step = max(1, limit * min(2 ** (attempts - 1), STEP) // STEP)
+        self.state = CompactionState(why, self._size(totals) + step, attempts)
+        self._warn(f"session %r is over its limit and compaction waits: {why}")
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text, self._ref.id)
+
+    def _failed(self, error: Exception) -> None:
+        """Say that an automatic compaction failed, to everybody, and wait with the next."""
+        log.warning("session %r could not be compacted: %s", self._ref.id, error, exc_info=error)
+        try:
+            self._wait(f"it failed: {error}", self._store.totals(self._ref))
+            call(self._tell, Change("error", self._ref.id, error=error, during="compact"))
+            if self.on_error is not None:
+                call(self.on_error, error)
+        except Exception:
+            log.exception("on_compaction_error failed on session %r", self._ref.id)
+
+    # -- doing it --------------------------------------------------------------
+
+    def compact(self, leaf: Parent, *, dry_run: bool = False) -> Compacted:
+        """Compact the path to `leaf`, one compaction of a session at a time, whichever process does it."""
+        if self.function is None:
+            raise UsageError("there is nothing to compact with: pass a function to on_compaction first")
+        if dry_run:
+            return self._planned(leaf)
+        if self._busy:
+            return Compacted(None, "this session is being compacted")
+        self._busy = True
+        store, token = overlaying(self._store), secrets.token_hex(8)
+        try:
+            if not self._claim(token):
+                return Compacted(None, "another process is compacting this session")
+            try:
+                return self._compact(leaf, token)
+            finally:
+                store.release_compaction(self._ref, token)
+        finally:
+            self._busy = False
+
+    def _claim(self, token: str) -> bool:
+        until = time.time_ns() // 1000 + CLAIM_US
+        return overlaying(self._store).claim_compaction(self._ref, token, until_us=until)
+
+    def _path(self, leaf: Parent) -> Path | None:
+        return self._store.path(self._ref, leaf)
+
+    def _compact(self, leaf: Parent, token: str) -> Compacted:
+        path = self._path(leaf)
+        if path is None or not path.ranges:
+            return Compacted(None, "there are no messages")
+        try:
+            plan, text = self._summarized(path, token)
+        except CompactionError as error:
+            error.session_id = self._ref.id
+            raise
+        except Exception as error:
+            raise CompactionError(f"the summarizer failed: {error!r}", session_id=self._ref.id) from error
+        if text is None or plan.from_id is None or plan.to_id is None:
+            return plan
+        check_smaller(text, plan.covered_tokens)
+        return self._lay(path, plan, text)
+
+    def _lay(self, path: Path, plan: Compacted, text: str) -> Compacted:
+        """Add the summary, unless what it covers was changed meanwhile."""
+        assert plan.from_id is not None and plan.to_id is not None
+        new = overlays.new(
+            secrets.token_hex(16),
+            (plan.from_id, plan.to_id),
+            text,
+            "compaction",
+            time.time_ns() // 1000,
+            self._counter(),
+        )
+        store = overlaying(self._store)
+        options: dict[str, Any] = {"leaf": path.leaf_id or LEAF, "expect_version": path.version, "change": "compact"}
+        try:
+            added = store.add_overlay(self._ref, new, **options)
+        except ConflictError as error:
+            reason = f"what was summarized changed meanwhile: {error}"
+            return Compacted(None, reason, plan.from_id, plan.to_id, calls=plan.calls)
+        overlay: Overlay | None = added.overlay if added.inserted else None
+        if overlay is not None:
+            self.state, self._anchor = CompactionState(), None
+            self._warned.clear()
+            call(self._tell, Change("compact", self._ref.id, overlay=overlay, ids=(overlay.id,)))
+        reason = "compacted" if overlay else "a newer overlay covers this already"
+        covered = (plan.from_id, plan.to_id, plan.messages, plan.covered_tokens, plan.calls)
+        return Compacted(overlay, reason, *covered)
+
+    def _summarized(self, path: Path, token: str) -> tuple[Compacted, str | None]:
+        """What is covered, and its summary (`None`: nothing is to be done)."""
+        if not isinstance(self.function, CompactFunction):
+            return self._custom(path)
+        plan, after, before = self._bounds(path, self.function)
+        if plan.from_id is None:
+            return plan, None
+        target = target_tokens(plan.covered_tokens, self.policy.limit if self.policy else None)
+        folding = Folding(self.function, target)
+        for message in self._read(path, after_seq=after, before_seq=before):
+            if isinstance(message, Message):
+                for prompt in folding.add(message):
+                    folding.took(call(self.function.summarize, prompt))
+                    self._claim(token)
+        for prompt in folding.end():
+            folding.took(call(self.function.summarize, prompt))
+        ends = (plan.from_id, plan.to_id, plan.messages, plan.covered_tokens)
+        return Compacted(None, "", *ends, folding.calls), folding.summary
+
+    def _custom(self, path: Path) -> tuple[Compacted, str | None]:
+        """What a function of the user's own wants to cover."""
+        messages = [message for message in self._read(path) if isinstance(message, Message)]
+        assert self.function is not None and not isinstance(self.function, CompactFunction)
+        answer = call(self.function, messages)
+        if answer is None:
+            return Compacted(None, "the function found nothing to compact"), None
+        if not isinstance(answer, Summary):
+            raise CompactionError(f"the function answered {type(answer).__name__}, not a plait.Summary or None")
+        places = {message.id: n for n, message in enumerate(messages) if message.overlay is None}
+        first, last = places.get(answer.from_id), places.get(answer.to_id)
+        if first is None or last is None or first > last:
+            raise CompactionError(
+                f"the function wants to cover {answer.from_id!r} to {answer.to_id!r}; "
+                "these must be ids of messages of the history it was given, in order"
+            )
+        if not isinstance(answer.text, str) or not answer.text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise CompactionError("the function answered no summary")
+        covered = messages[first : last + 1]
+        tokens = sum(message.tokens for message in covered)
+        return Compacted(None, "", answer.from_id, answer.to_id, len(covered), tokens, 1), answer.text
+
+    def _planned(self, leaf: Parent) -> Compacted:
+        path = self._path(leaf)
+        if path is None or not path.ranges:
+            return Compacted(None, "there are no messages")
+        if not isinstance(self.function, CompactFunction):
+            raise UsageError(
+                "only what compact_function made can say what it would cover; this is a function of your own"
+            )
+        return (self._bounds(path, self.function))[0]
+
+    def _bounds(self, path: Path, function: CompactFunction) -> tuple[Compacted, int, int | None]:
+        """What lies between the head and the tail, and the seqs around it."""
+        keep = function.keep_recent_tokens
+        if self.policy is not None:
+            keep = min(keep, self.policy.limit // 2)
+        after = self._head(path, function.protect_head)
+        before = self._tail(path, keep, function.min_tail)
+        first: Message | None = None
+        last: Message | None = None
+        messages = tokens = fresh = 0
+        if before is None or after + 1 < before:
+            for message in self._read(path, after_seq=after, before_seq=before):
+                if isinstance(message, Damaged):
+                    continue
+                first, last = first or message, message
+                messages += 1
+                tokens += message.tokens
+                fresh += message.overlay is None or message.overlay.kind != "compaction"
+        if first is None or last is None or not fresh:
+            return Compacted(None, "nothing but what has to stay, and what is summarized already"), after, before
+        ends = (_end(first, first=True), _end(last, first=False))
+        return Compacted(None, "would be compacted", *ends, messages, tokens), after, before
+
+    def _head(self, path: Path, protect: int) -> int:
+        head, reader = Head(protect), Units()
+        for message in self._read(path):
+            for unit in reader.feed(message):
+                if not head.take(unit):
+                    return head.last_seq
+        for unit in reader.end():
+            if not head.take(unit):
+                break
+        return head.last_seq
+
+    def _tail(self, path: Path, keep: int, least: int) -> int | None:
+        tail, reader = Tail(keep, least), UnitsBackward()
+        for message in self._read(path, newest_first=True):
+            for unit in reader.feed(message):
+                if not tail.take(unit):
+                    return tail.first_seq
+        for unit in reader.end():
+            if not tail.take(unit):
+                break
+        return tail.first_seq
+
+
+def _end(message: Message, *, first: bool) -> str:
+    """The id of the message that a range begins or ends with, if that is a summary the end of what it covers."""
+    if message.overlay is None:
+        return message.id
+    return message.overlay.from_id if first else message.overlay.to_id
+
+
+def _cost(value: object) -> int:
+    """The tokens of instructions or of the definitions of tools."""
+    if value is None:
+        return 0
+    try:
+        return estimate_text(value if isinstance(value, str) else jsontext.encode(value))
+    except (TypeError, ValueError, RecursionError):
+        return estimate_text(str(value))

@@ -1,0 +1,173 @@
+"""Conversations for tests: messages of several formats in any order, and what makes a view of them legal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from plait import formats, jsontext
+from plait.logic import estimate
+from plait.model import Json, Message
+
+
+def stored(*contents: Json, first: int = 1) -> list[Message]:
+    """Messages as they would be read back, one after another."""
+    messages: list[Message] = []
+    for seq, content in enumerate(contents, first):
+        format = formats.recognize(content)
+        text = jsontext.encode(content)
+        parent = messages[-1].id if messages else None
+        id, tokens = f"m{seq}", estimate.estimate_message(content, format)
+        messages.append(Message(id, format.role(content), seq, parent, seq, len(text), tokens, format, text))
+    return messages
+
+
+def call(*ids: str, **fields: Any) -> Json:
+    return said(
+        *({"type": "dynamic-tool", "toolName": "f", "toolCallId": id, "input": {"n": 1}} for id in ids), **fields
+    )
+
+
+def result(*ids: str, role: str = "tool") -> Json:
+    return said(
+        *({"type": "dynamic-tool", "toolCallId": id, "state": "output-available", "output": "done"} for id in ids),
+        role=role,
+    )
+
+
+def said(*parts: Json, role: str = "assistant", **fields: Any) -> Json:
+    return {"role": role, "parts": list(parts), **fields}
+
+
+def text(words: str = "words", role: str = "assistant") -> Json:
+    return said({"type": "text", "text": words}, role=role)
+
+
+def user(words: str = "hello") -> Json:
+    return text(words, "user")
+
+
+THOUGHT: Json = {"type": "reasoning", "text": "hm", "providerMetadata": {"anthropic": {"signature": "sig"}}}
+PENDING: Json = {
+    "type": "tool-f",
+    "toolCallId": "a",
+    "state": "approval-requested",
+    "input": {},
+    "approval": {"id": "ap"},
+}
+
+
+def chat_call(*ids: str) -> Json:
+    calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def chat_result(id: str) -> Json:
+    return {"role": "tool", "tool_call_id": id, "content": "done"}
+
+
+def item_call(id: str) -> Json:
+    return {"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"}
+
+
+def item_result(id: str) -> Json:
+    return {"type": "function_call_output", "call_id": id, "output": "done"}
+
+
+def item_text(words: str = "words") -> Json:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]}
+
+
+ITEM_THOUGHT: Json = {"type": "reasoning", "id": "rs", "summary": []}
+META: Json = {"role": "meta", "parts": [{"type": "data-x", "data": 1}]}
+
+ANY: list[Json] = [
+    user(),
+    user(" "),
+    text(),
+    call("a"),
+    call("b"),
+    call("a", "b"),
+    result("a"),
+    result("b"),
+    result("a", "b"),
+    result("a", role="assistant"),
+    said(THOUGHT),
+    said(THOUGHT, *call("a")["parts"]),
+    said(*result("a")["parts"], {"type": "text", "text": "so"}),
+    said(*result("a")["parts"], *call("b")["parts"]),
+    said({**PENDING, "state": "output-available", "output": 1}),
+    said(PENDING),
+    META,
+    said(),
+    chat_call("a"),
+    chat_call("a", "b"),
+    chat_result("a"),
+    chat_result("b"),
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+    {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}, {"type": "text", "text": "y"}],
+    },
+    ITEM_THOUGHT,
+    item_call("a"),
+    item_call("b"),
+    item_result("a"),
+    item_text(),
+    {"type": "computer_call", "id": "cu", "call_id": "a", "action": {"type": "screenshot"}},
+    {"type": "web_search_call", "id": "ws", "status": "completed"},
+]
+conversations = st.lists(st.sampled_from(ANY), max_size=14).map(lambda contents: stored(*contents))
+
+
+def _tools(message: Message) -> tuple[list[str], list[str], list[str]]:
+    """Ids of the calls, of those that wait for an approval, and of the results whose call is elsewhere."""
+    calls: list[str] = []
+    waiting: list[str] = []
+    results: list[str] = []
+    for part in message.parts:
+        kind, id = str(part["type"]), str(part.get("toolCallId", ""))
+        if kind != "dynamic-tool" and not kind.startswith("tool-"):
+            continue
+        done = str(part.get("state", "")).startswith("output-") or "output" in part
+        if done and "input" not in part:
+            if id in calls:
+                calls.remove(id)
+            else:
+                results.append(id)
+        elif not done:
+            (waiting if str(part.get("state", "")).startswith("approval-") else calls).append(id)
+    return calls, waiting, results
+
+
+def faults(view: Iterable[Message]) -> list[str]:
+    """What a provider would refuse about a conversation, found in a way of its own."""
+    found: list[str] = []
+    open: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    thinking: str | None = None
+    for message in view:
+        calls, pending, results = _tools(message)
+        kinds = {str(part["type"]) for part in message.parts if part.get("type") != "text" or str(part["text"]).strip()}
+        if not {kind for kind in kinds if not kind.startswith("data-")}:
+            found.append(f"{message.id} is empty")
+        if thinking is not None and (message.role != "assistant" or (results and not calls)):
+            found.append(f"{thinking} is reasoning that nothing follows")
+        thinking = message.id if kinds == {"reasoning"} else None
+        if not results and message.role != "assistant" and +open:
+            found.append(f"{message.id} comes before the results of {sorted(+open)}")
+        for id in results:
+            held = open if open[id] > 0 else waiting
+            if held[id] <= 0:
+                found.append(f"{message.id} has a result without its call {id}")
+            held[id] -= 1
+        open.update(calls)
+        waiting.update(pending)
+    if +open:
+        found.append(f"the calls {sorted(+open)} have no result")
+    if thinking is not None:
+        found.append(f"{thinking} is reasoning at the end")
+    return found

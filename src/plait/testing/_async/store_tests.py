@@ -1384,7 +1384,7 @@ class AsyncStoreTests:
         assert await self.history(store) == ["a", "b", "c", "p"]
         assert await self.history(store, "x") == ["a", "x"]
         assert _ids(await store.children(self.ref(), None)) == ["a", "root"]
-        assert await self.version(store) == version + 4
+        assert await self.version(store) == version + 5, "each message, and the record of the merge"
         assert await merging.existing(self.ref(), ["a", "c", "x", "nobody"]) == {"a", "c", "x"}
         await self.check_tree(store)
         await self.add(store, "d")

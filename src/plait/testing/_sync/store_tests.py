@@ -1384,7 +1384,7 @@ class StoreTests:
         assert self.history(store) == ["a", "b", "c", "p"]
         assert self.history(store, "x") == ["a", "x"]
         assert _ids(store.children(self.ref(), None)) == ["a", "root"]
-        assert self.version(store) == version + 4
+        assert self.version(store) == version + 5, "each message, and the record of the merge"
         assert merging.existing(self.ref(), ["a", "c", "x", "nobody"]) == {"a", "c", "x"}
         self.check_tree(store)
         self.add(store, "d")

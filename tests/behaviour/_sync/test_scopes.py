@@ -6,12 +6,15 @@ import datetime as dt
 import inspect
 import itertools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import plait
-from plait import Session, Sessions, PlaitError, UsageError
+from plait import Session, Sessions, Change, PlaitError, UsageError
+from plait._sync.overlaying import overlaying
+from plait.store.protocol import NewOverlay, Scope, SessionRef
 from tests.behaviour._sync.helpers import facts, ids_of, read_back
 from tests.behaviour.values import note, picture
 
@@ -27,6 +30,9 @@ SCOPES = [
 ]
 """B-100: names that patterns, case folding, joining or trimming would take for one another."""
 
+OVERLAY = "laid"
+"""The id of an overlay in all of them."""
+
 
 def filled(sessions: Sessions, scope: tuple[str, str]) -> Sessions:
     """A scope with a session, of one id and one message id in all of them, that holds something of everything."""
@@ -37,6 +43,8 @@ def filled(sessions: Sessions, scope: tuple[str, str]) -> Sessions:
     chat.append_many([note("m", text), picture("p", text.encode())])
     chat.append(note("branch", text), parent="m")
     chat.update_state({"of": text})
+    laid = NewOverlay(OVERLAY, "replace", "p", "p", text, 3, 1_700_000_000_000_000)
+    overlaying(view.store).add_overlay(SessionRef(Scope(*scope), "chat"), laid, leaf="p")
     return view
 
 
@@ -83,6 +91,7 @@ MAKE: dict[str, Callable[[Sessions], Any]] = {
     "list": lambda view: view.list(),
     "retain": lambda view: view.retain(max_count=0),
     "put_attachment": lambda view: view.put_attachment(b"of another", media_type="image/png"),
+    "prune_changes": lambda view: view.prune_changes(max_count=0),
 }
 """What the catalogue does in the scope it is asked in."""
 
@@ -107,6 +116,18 @@ ON_SESSION: dict[str, Callable[[Session], Any]] = {
     "state": lambda chat: chat.state(),
     "recent": lambda chat: chat.recent(),
     "recent of a leaf": lambda chat: chat.recent(leaf="p"),
+    "recent for a model": lambda chat: chat.recent(for_model=True),
+    "add_overlay": lambda chat: chat.add_overlay("m", "p", summary="stolen", leaf="p"),
+    "archive": lambda chat: chat.archive("m", "m"),
+    "omit": lambda chat: chat.omit("m"),
+    "replace": lambda chat: chat.replace("m", "stolen"),
+    "remove_overlay": lambda chat: chat.remove_overlay(OVERLAY),
+    "overlays": lambda chat: chat.overlays(),
+    "overlays of all branches": lambda chat: chat.overlays(all=True),
+    "overlays of a leaf": lambda chat: chat.overlays("p"),
+    "search": lambda chat: chat.search("of"),
+    "search of a path": lambda chat: chat.search("of", leaf="p"),
+    "around": lambda chat: chat.around("m"),
 }
 """What a handle does to a session that must be there."""
 
@@ -118,6 +139,8 @@ ITERATE: dict[str, Callable[[Session], Any]] = {
     "everything": lambda chat: chat.everything(),
     "path_stats": lambda chat: chat.path_stats(),
     "path_stats of a leaf": lambda chat: chat.path_stats("p"),
+    "history for a model": lambda chat: chat.history(for_model=True),
+    "path_stats of all": lambda chat: chat.path_stats(raw=True),
 }
 
 
@@ -127,6 +150,8 @@ def bystanders(sessions: Sessions) -> list[Any]:
     return [
         [facts(view.session("chat")) for view in views],
         [[info for info in view.all()] for view in views],
+        [view.session("chat").overlays(all=True) for view in views],
+        [(view.changes()).changes for view in views],
     ]
 
 
@@ -198,29 +223,99 @@ def test_writes_that_create_make_a_session_of_their_own(sessions: Sessions, outs
     assert bystanders(sessions) == before
 
 
+class Summarizer:
+    """A summarizer that keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def __call__(self, messages: list[plait.Message]) -> plait.Summary | None:
+        self.shown += [message.text for message in messages]
+        return plait.Summary("short", messages[0].id, messages[0].id) if messages else None
+
+
+def test_a_compaction_reads_and_covers_its_own_scope_alone(
+    sessions: Sessions, outside: Sessions
+) -> None:
+    """The calls that belong to compaction: what one scope sets on a handle, no other's handle of that id has."""
+    before, summarizer, failed = bystanders(sessions), Summarizer(), list[Exception]()
+    chat = outside.session("chat")
+    chat.on_compaction(summarizer)
+    chat.compact_after(1)
+    chat.on_compaction_error(failed.append)
+    assert not (chat.compact()).done
+    assert not (chat.compact_if_needed()).done
+    sessions.scoped("a_b").session("chat").append(note("y"), parent="m")
+    before = bystanders(sessions)
+    chat.append(note("m", "a text of the outside, long enough to be worth a summary"))
+    chat.compaction_done()
+    assert summarizer.shown and not [text for text in summarizer.shown if text.startswith("of (")]
+    assert failed == [] and chat.overlays(all=True) != []
+    assert bystanders(sessions) == before
+    other = sessions.scoped("a_b").session("chat")
+    assert other.compaction_state() == plait.CompactionState()
+    with pytest.raises(UsageError, match="on_compaction"):
+        other.compact()
+
+
+def test_a_search_of_a_scope_finds_its_own_sessions_alone(
+    sessions: Sessions, outside: Sessions
+) -> None:
+    """B-103: before and after their words are in the index that all share."""
+    assert outside.search("of") == []
+    assert sessions.build_search_index() > 0
+    assert outside.search("of") == [] == outside.session("chat").search("of")
+    outside.session("chat").append(note("m", "of the outside"))
+    assert [(hit.session_id, hit.snippet) for hit in outside.search("of")] == [("chat", "of the outside")]
+
+
+def test_the_feed_of_a_scope_tells_of_its_own_sessions_alone(
+    sessions: Sessions, outside: Sessions
+) -> None:
+    """B-103: `changes`, `cursor`, `watch` and those who subscribe, of a scope and of a session."""
+    chat, told = outside.session("chat"), list[Change]()
+    outside.subscribe(told.append)
+    outside.subscribe_to(told.append, "chat")
+    chat.subscribe(told.append)
+    start = outside.cursor(), chat.cursor()
+    sessions.scoped("a_b").session("chat").append(note("theirs"))
+    sessions.scoped("a_b").publish(Change("session", "chat"))
+    assert (outside.changes()).changes == [] == (chat.changes()).changes
+    assert (outside.cursor(), chat.cursor()) == start and told == []
+    chat.append(note("ours"))
+    for change in outside.watch():
+        assert change.ids == ("ours",)
+        break
+    for change in chat.watch():
+        assert change.ids == ("ours",)
+        break
+    assert [change.ids for change in told] == [("ours",)] * 2
+    theirs = sessions.scoped("a_b").session("chat").cursor()
+    with pytest.raises(UsageError, match="another session"):
+        chat.changes(after=theirs)
+
+
+def test_a_transcript_is_imported_into_its_own_scope_alone(
+    sessions: Sessions, outside: Sessions
+) -> None:
+    before = bystanders(sessions)
+    item = SimpleNamespace(id="m", message=note("m", "imported"), parent=None, format=None, created_at=None)
+    fields = {"name": None, "owner": None, "pinned": False, "parent_id": None, "metadata": {}, "state": {}}
+    moments = {"created_at": None, "active_at": None}
+    brought = SimpleNamespace(id="chat", leaf="m", count=1, entries=[item], **fields, **moments)
+    done = outside.import_transcript(brought)
+    assert (done.created, done.inserted, ids_of(outside.session("chat").everything())) == (True, 1, ["m"])
+    assert bystanders(sessions) == before
+
+
 def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     """A method added later fails here until it is named above, or in the list of those that touch no session."""
     named = {name.split()[0] for name in itertools.chain(ON_SESSIONS, MAKE, ON_SESSION, ITERATE)}
-    written = {"upsert", "append", "update_state", "fork", "read_attachment"}  # in the tests just above
-    elsewhere = {
-        "open",
-        "close",
-        "flush",
-        "session",
-        "scoped",
-        "subscribe",
-        "subscribe_to",
-        "publish",
-        "changes",  # in test_feed.py, as those below
-        "watch",
-        "cursor",
-        "prune_changes",
-        "search",  # in test_search.py, as the index
-        "build_search_index",
-        "check_json",
-        "all",
-        "import_transcript",
-    }
+    written = {"upsert", "append", "update_state", "fork", "read_attachment"}  # in the tests just above, as these:
+    written |= {"on_compaction", "on_compaction_error", "compact_after", "compact", "compact_if_needed"}
+    written |= {"compaction_state", "compaction_done", "search", "build_search_index", "import_transcript"}
+    written |= {"changes", "cursor", "watch", "subscribe", "subscribe_to", "publish", "all"}
+    elsewhere = {"open", "close", "flush", "session", "scoped", "check_json"}  # touch no session
     whole_store = {"backup", "doctor", "vacuum"}
     for face in (Sessions, Session):
         public = {name for name, _ in inspect.getmembers(face, inspect.isfunction) if not name.startswith("_")}

@@ -89,12 +89,12 @@ def test_a_listing_asks_nothing_of_the_messages(tmp_path: Path, monkeypatch: pyt
         for n in range(20):
             sessions.session(f"s{n}").append(plait.user("x" * (MIB // 8)))
         asked: set[str] = set()
-        ask = Executor.ask
+        ask = Executor.answers[Ask]
 
         def spying(self: Executor, step: Ask) -> list[Row]:
             asked.add(step.query)
             return ask(self, step)
 
-        monkeypatch.setattr(Executor, "ask", spying)
+        monkeypatch.setitem(Executor.answers, Ask, spying)
         assert sum(info.totals.bytes for info in sessions.all()) > 20 * MIB // 8
         assert asked == {"next_bucket", "sessions_in_bucket", "find_info"}

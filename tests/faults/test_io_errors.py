@@ -130,6 +130,27 @@ def test_a_power_cut_keeps_what_was_acknowledged_at_strict(
         assert len(found) >= count or durability != "strict"
 
 
+@pytest.mark.parametrize("durability", ["process", "relaxed"])
+def test_a_power_cut_keeps_what_was_flushed(durability: str, vfs: FaultVFS, prepared: Path, tmp_path: Path) -> None:
+    file = tmp_path / "power.db"
+    shutil.copyfile(prepared, file)
+    store = open_sqlite(file, durability=durability)
+    flushed: list[str] = []
+    cuts: list[tuple[Path, int]] = []
+    for n in range(dose(short=3, soak=60)):
+        for m in range(400):  # enough for checkpoints, and for the log to begin anew
+            flushed.append(f"m{n}-{m}")
+            store.append(ref("new"), [new(flushed[-1], "w" * (m * 700 % 20_000))], parent=LEAF)
+        store.flush()
+        folder = tmp_path / f"cut{n}"
+        folder.mkdir()
+        cuts.append((folder, len(flushed)))
+        vfs.power_cut(folder, seed=n)
+    store.close()
+    for folder, count in cuts:
+        assert survivors(folder / "power.db", flushed[:count]) == flushed[:count]
+
+
 def survivors(file: Path, ids: list[str]) -> list[str]:
     """Which messages a file holds, that must be sound and open as always."""
     assert invariants(file) == []

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Literal, TypeVar
 
 import apsw
@@ -111,6 +112,19 @@ def open_writer(settings: Settings) -> apsw.Connection:
     return connection
 
 
+def sync(settings: Settings) -> None:
+    """Put everything committed so far on disk, by a commit that waits for it.
+
+    That commit syncs the whole log (or the file, where there is no log). It is SQLite that syncs, for
+    a descriptor of ours would drop its locks on the file when closed.
+    """
+    with closing(open_writer(replace(settings, durability="strict"))) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        # Written even if it is the same: SQLite compares rows, not the header.
+        connection.execute(f"PRAGMA user_version = {_version(connection)}")
+        connection.execute("COMMIT")
+
+
 def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
     """A connection that only reads; it waits for nobody unless told to."""
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
@@ -124,7 +138,7 @@ def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
 
 
 def _connect(settings: Settings, flags: int) -> apsw.Connection:
-    path = os.fsencode(settings.path).decode("utf-8", "surrogateescape")  # as SQLite wants it, whatever the locale
+    path = _spelled(settings.path)
     if settings.immutable:
         path, flags = f"{_uri(path)}?immutable=1", flags | apsw.SQLITE_OPEN_URI
     try:
@@ -133,6 +147,11 @@ def _connect(settings: Settings, flags: int) -> apsw.Connection:
         raise StoreUnavailableError(_cannot_open(settings.path)) from error
     connection.set_busy_timeout(settings.busy_timeout_ms)
     return connection
+
+
+def _spelled(path: str) -> str:
+    """The path as SQLite wants it, whatever the locale."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def _uri(path: str) -> str:
@@ -216,7 +235,7 @@ def _look(settings: Settings) -> str:
     """Check the file through a connection that only reads; answers the journal mode."""
     if not os.path.exists(settings.path):
         raise StoreUnavailableError(_cannot_open(settings.path))
-    _check_header(settings.path)
+    _check_header(settings)
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
     try:
         return _patiently(settings, lambda: _check(connection, settings.path))
@@ -228,18 +247,33 @@ def _look(settings: Settings) -> str:
         connection.close()
 
 
-def _check_header(path: str) -> None:
+def _check_header(settings: Settings) -> None:
     """Refuse a file that is no database, or a newer plait's, before SQLite is let near it."""
-    try:
-        with open(path, "rb") as file:
-            header = file.read(100)
-    except OSError as error:
-        raise StoreUnavailableError(_cannot_open(path)) from error
+    path, header = settings.path, _header(settings)
     if not header:
         return
     if not header.startswith(b"SQLite format 3\x00"):
         raise SchemaError(f"{path} is not a SQLite database; give another path")
     _check_version(path, int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big"))
+
+
+def _header(settings: Settings) -> bytes:
+    """The first bytes of a file, through SQLite's own file layer.
+
+    A descriptor opened beside it would, when closed, take away the locks of every connection that
+    this process has on the file.
+    """
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB
+    try:
+        file = apsw.VFSFile(settings.vfs or "", _spelled(settings.path), [flags, 0])
+    except apsw.Error as error:
+        raise StoreUnavailableError(_cannot_open(settings.path)) from error
+    try:
+        return file.xRead(min(100, file.xFileSize()), 0)
+    except apsw.Error as error:
+        raise StoreUnavailableError(f"{settings.path} cannot be read: {error}") from error
+    finally:
+        file.xClose()
 
 
 def _check_version(path: str, version: int, application: int) -> None:

@@ -102,11 +102,14 @@ class SQLiteDriver:
         self._writer.close()
 
     def flush(self) -> None:
-        """Put the log and the file on disk, at any durability."""
+        """Put what is committed on disk, at any durability."""
         self.open()
-        if not self.settings.in_memory:
-            for path in (self.settings.path + "-wal", self.settings.path):
-                _sync(path)
+        if self.settings.in_memory or self.settings.read_only:
+            return
+        try:
+            files.sync(self.settings)
+        except apsw.Error as error:
+            raise translate(error) from error
 
     # -- writing ---------------------------------------------------------------
 
@@ -341,17 +344,6 @@ class _Connector:
 
     def __call__(self) -> Writing:
         return Writing(files.open_writer(self._settings), self._statements)
-
-
-def _sync(path: str) -> None:
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _before_fork() -> None:

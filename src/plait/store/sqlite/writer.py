@@ -33,7 +33,8 @@ CHECKPOINT_IDLE_PAGES = 1000
 CHECKPOINT_PAGES = 8000
 RESTART_BYTES = 64 << 20
 RESTART_WAIT_MS = 100
-
+SYNCED = "PRAGMA synchronous = NORMAL"
+"""Moving the log into the file is synced at any durability: what has left the log could not be flushed any more."""
 
 _END = object()
 """Queued last: everything before it is committed, then the thread ends."""
@@ -238,6 +239,8 @@ class Writer:
                 self._checkpointer.close()
                 self._checkpointer = None
             if self.writing is not None:  # the last to close: it merges the log into the file
+                if not self.writing.connection.in_transaction:
+                    self.writing.connection.execute(SYNCED)
                 self.writing.connection.close()
                 self.writing = None
 
@@ -394,6 +397,7 @@ class Writer:
                 return
             if self._checkpointer is None:
                 self._checkpointer = self.connect().connection
+                self._checkpointer.execute(SYNCED)
             self._checkpointing.acquire()  # while the gate is held, or a fork might come in between
         try:
             self._checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -403,9 +407,9 @@ class Writer:
     def _checkpoint_rest(self) -> None:
         """The little that was committed meanwhile; then the next commit begins the log anew if no reader needs it."""
         self._checked_pages = self.wal_pages
-        if self.writing is None:
+        connection = self._checkpointer
+        if connection is None:
             return
-        connection = self.writing.connection
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             if self.wal_pages * 8192 > RESTART_BYTES:

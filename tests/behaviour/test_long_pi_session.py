@@ -24,7 +24,7 @@ def extract(prompt: str) -> str:
 @pytest.mark.skipif(not DATA.exists(), reason="the recorded session is not here")
 def test_a_recorded_session_is_compacted_at_a_window_of_50_000_tokens(file_path: Path) -> None:
     (transcript,) = list(interchange.read(DATA))
-    every = dose(short=16, soak=1)
+    every = dose(short=64, soak=1)
     calls = 0
 
     def summarize(prompt: str) -> str:

@@ -19,10 +19,12 @@ from tests.unit.conversations import (
     META,
     PENDING,
     THOUGHT,
+    block_result,
     call,
     chat_call,
     chat_result,
     conversations,
+    entry,
     faults,
     item_call,
     item_result,
@@ -60,8 +62,10 @@ def test_any_piece_of_a_conversation_is_legal(messages: list[Message], data: st.
 
 
 @given(conversations)
-def test_the_view_of_a_view_is_legal(messages: list[Message]) -> None:
-    assert faults(legal_view(list(legal_view(messages)))) == []
+def test_the_view_of_a_view_is_the_same(messages: list[Message]) -> None:
+    shown = list(legal_view(messages))
+    assert [message.to_json() for message in legal_view(shown)] == [message.to_json() for message in shown]
+    assert ids(list(legal_view(shown))) == ids(shown)
 
 
 @given(conversations)
@@ -85,10 +89,10 @@ def test_what_is_left_out_has_its_reason(messages: list[Message]) -> None:
 
 @given(conversations)
 def test_signed_reasoning_is_kept_byte_for_byte_or_not_at_all(messages: list[Message]) -> None:
+    signed = [part for message in messages for part in message.parts if "providerMetadata" in part]
     for message in legal_view(messages):
         for part in message.parts:
-            if "providerMetadata" in part:
-                assert part == THOUGHT or message.format == "openai"
+            assert "providerMetadata" not in part or part in signed
 
 
 def test_a_healthy_conversation_is_shown_as_the_same_objects() -> None:
@@ -141,6 +145,46 @@ def test_results_may_stand_in_messages_of_the_assistant() -> None:
     ]
 
 
+def test_results_of_several_messages_come_right_after_each() -> None:
+    shown = view(call("a"), call("b"), result("a", "b"))
+    assert ids(shown) == ["m1", f"{RESULT_PREFIX}m3:0", "m2", "m3"]
+    assert [message.to_dict() for message in (shown[1], shown[3])] == [result("a"), result("b")]
+    assert (shown[1].role, shown[1].seq, shown[1].parent_id) == ("tool", 3, "m2")
+    with_id = view(call("a"), call("b"), {**result("a", "b"), "id": "m3"})
+    assert with_id[1].content["id"] == f"{RESULT_PREFIX}m3:0"
+
+
+def test_results_that_a_model_goes_on_from_stay_with_it_if_its_call_comes_just_before() -> None:
+    so = said(*result("a")["parts"], {"type": "text", "text": "so"})
+    assert ids(view(call("a"), so)) == ["m1", "m2"]
+    shown = view(call("a"), text(), so)
+    assert ids(shown) == ["m1", f"{RESULT_PREFIX}m3:0", "m2", "m3"]
+    assert shown[3].to_dict() == text("so")
+
+
+def test_words_beside_results_come_after_all_results() -> None:
+    blocks = {"role": "user", "content": [block_result("b"), {"type": "text", "text": "y"}]}
+    assert ids(view(call("a", "b"), blocks, result("a"))) == ["m1", "m3", "m2"]
+    shown = view(call("a", "b"), blocks, said(*result("a")["parts"], {"type": "text", "text": "so"}))
+    assert ids(shown) == ["m1", f"{RESULT_PREFIX}m3:0", "m2", "m3"]
+    assert (shown[2].to_dict(), shown[3].to_dict()) == (blocks, text("so"))
+    both = view(call("a", "b"), blocks, said(*result("a")["parts"], {"type": "text", "text": "z"}, role="user"))
+    assert ids(both) == ["m1", f"{RESULT_PREFIX}m3:0", "m2", "m3"]
+
+
+def test_results_in_a_message_of_a_torn_piece_go_without_what_stands_beside_them() -> None:
+    computer = {"type": "computer_call", "id": "cu", "call_id": "c", "action": {"type": "screenshot"}}
+    shown = view(ITEM_THOUGHT, computer, item_call("a"), said(*result("a")["parts"], {"type": "text", "text": "so"}))
+    assert [message.to_dict() for message in shown] == [text("so")]
+    shown = view(ITEM_THOUGHT, computer, item_call("a"), call("b"), result("a", "b"))
+    assert [message.to_dict() for message in shown] == [call("b"), result("b")]
+
+
+def test_native_reasoning_belongs_to_the_next_message_only() -> None:
+    messages = stored(call("a"), said(THOUGHT), item_text(), call("b"))
+    assert [len(unit.messages) for unit in units(messages)] == [1, 2, 1]
+
+
 def test_several_calls_in_messages_that_follow_one_another_have_their_results_beside_them() -> None:
     assert ids(view(chat_call("a"), chat_call("b"), chat_result("a"), chat_result("b"))) == ["m1", "m3", "m2", "m4"]
     assert ids(view(ITEM_THOUGHT, item_call("a"), item_call("b"), item_result("a"), item_result("b"))) == [
@@ -185,10 +229,6 @@ def test_what_is_damaged_is_left_out() -> None:
     assert ids(shown) == ["m1", "m3"] and faults(shown) == []
 
 
-def pi(role: str, **fields: Any) -> Json:
-    return {"type": "message", "timestamp": "2025-11-20T23:33:01.550Z", "message": {"role": role, **fields}}
-
-
 CLAUDE: Json = {"type": "assistant", "uuid": "u1", "parentUuid": None, "sessionId": "s", "timestamp": "t"}
 MISSING = {
     "openai-chat": (chat_call("a"), {"role": "tool", "tool_call_id": "a", "content": NO_RESULT}),
@@ -209,8 +249,8 @@ MISSING = {
         {"type": "custom_tool_call_output", "call_id": "a", "output": NO_RESULT},
     ),
     "pi": (
-        pi("assistant", content=[{"type": "toolCall", "id": "a", "name": "f", "arguments": {}}]),
-        pi(
+        entry("assistant", content=[{"type": "toolCall", "id": "a", "name": "f", "arguments": {}}]),
+        entry(
             "toolResult",
             toolCallId="a",
             toolName="f",
@@ -280,8 +320,8 @@ def test_a_missing_result_is_said_in_the_format_of_the_call(name: str) -> None:
             {"role": "user", "content": [{"type": "text", "text": "y"}]},
         ),
         (
-            pi("assistant", content=[{"type": "text", "text": "t"}]),
-            pi("assistant", content=[{"type": "text", "text": "t"}]),
+            entry("assistant", content=[{"type": "text", "text": "t"}]),
+            entry("assistant", content=[{"type": "text", "text": "t"}]),
         ),
     ],
 )

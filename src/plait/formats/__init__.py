@@ -149,8 +149,7 @@ class Answers(NamedTuple):
 
 def is_piecewise(name: str) -> bool:
     """Whether messages of the format called `name` are pieces of what a model said at once."""
-    format = stored(name)
-    return isinstance(format, Repairs) and format.piecewise
+    return getattr(stored(name), "piecewise", False) is True  # asked of each message: a protocol's isinstance is slow
 
 
 def without(format: Format, message: Mapping[str, Any], parts: Collection[int]) -> tuple[Json, Format] | None:

@@ -45,24 +45,28 @@ class Result(NamedTuple):
 class Entry:
     """A message as it stands among others.
 
-    `speaks` says that it holds what a model said or asked for, `thinks` that this is reasoning and
-    nothing more, `aside` that no model sees it and `ends` that it stands for earlier messages.
-    `answered` and `paired` are the parts, calls and results, that have found one another; `callers`
-    are the messages whose calls are answered here.
+    `says` says that a model sees something in it beside results, `speaks` that a model said or asked
+    for that, `thinks` that it is reasoning and nothing more, and `ends` that the message stands for
+    earlier ones. `answered` are the calls that have found their results; `answers` tells for each
+    result that has found its call the message of that call.
     """
 
     message: Message
     parts: list[Json]
     calls: list[Call]
     results: list[Result]
+    says: bool
     speaks: bool
     thinks: bool
-    aside: bool
     ends: bool
     piece: bool
     answered: set[int] = field(default_factory=set[int])
-    paired: set[int] = field(default_factory=set[int])
-    callers: list[Entry] = field(default_factory=list["Entry"])
+    answers: dict[int, Entry] = field(default_factory=dict[int, "Entry"])
+
+    @property
+    def aside(self) -> bool:
+        """Whether no model sees anything of it."""
+        return not self.says and not self.results
 
     @property
     def dangling(self) -> list[Call]:
@@ -72,7 +76,7 @@ class Entry:
     @property
     def orphans(self) -> list[Result]:
         """The results without a call."""
-        return [result for result in self.results if result.part not in self.paired]
+        return [result for result in self.results if result.part not in self.answers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +147,9 @@ def look(message: Message) -> Entry | None:
         parts,
         calls,
         results,
+        says=bool(said),
         speaks=overlay is None and bool(said) and (message.role == "assistant" or bool(calls)),
         thinks=bool(said) and all(part.get("type") == "reasoning" for part in said) and not results,
-        aside=not said and not results,
         ends=overlay is not None and overlay.kind == "compaction",
         piece=formats.is_piecewise(message.format),
     )
@@ -213,17 +217,16 @@ class Units:
             waiting.remove(found)
             caller, call = found
             caller.answered.add(call.part)
-            entry.paired.add(result.part)
-            entry.callers.append(caller)
+            entry.answers[result.part] = caller
 
     def _begins_anew(self, entry: Entry) -> bool:
         """Whether what is held cannot go on with this message."""
         if not self._held or entry.aside:
             return False
         calling = any(self._open.values())
-        if entry.speaks and not entry.paired:
+        if entry.speaks and not entry.answers:
             return self._answering or (entry.thinks and entry.piece and not calling and not self._thinking())
-        return not calling and not entry.paired and not entry.speaks
+        return not calling and not entry.answers and not entry.speaks
 
     def _hold(self, entry: Entry) -> None:
         self._held.append(entry)
@@ -265,7 +268,7 @@ def _reach(held: list[Entry]) -> list[int]:
     thought: int | None = None  # where reasoning began that what follows belongs to
     fresh = False  # whether nothing has followed it yet
     for n, entry in enumerate(held):
-        for caller in entry.callers:
+        for caller in entry.answers.values():
             for m in range(place[id(caller)], n):
                 reach[m] = n
         if entry.aside:
@@ -276,7 +279,7 @@ def _reach(held: list[Entry]) -> list[int]:
             thought, fresh = (thought if fresh and thought is not None else n), True
         elif thought is not None:
             reach[thought] = max(reach[thought], n)
-            thought, fresh = (thought if entry.piece else None), False
+            thought, fresh = (thought if entry.piece and held[thought].piece else None), False
     return reach
 
 

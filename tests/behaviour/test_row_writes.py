@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +165,26 @@ def test_reading_writes_nothing(counted: Counted) -> None:
     assert counted.rows(read) == 0
 
 
+@contextmanager
+def gate_held_elsewhere(writer: Any) -> Iterator[None]:
+    """As if another thread were just committing: whoever comes has to queue."""
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with writer.gate:
+            held.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_a_group_of_writers_shares_the_session_row(tmp_path: Path) -> None:
     """What many callers append in one transaction writes the session once."""
     import asyncio
@@ -173,7 +195,10 @@ def test_a_group_of_writers_shares_the_session_row(tmp_path: Path) -> None:
             await chat.append(note("first"))
             connection: Any = sessions.store.driver._writer.writing.connection  # type: ignore[attr-defined]
             before = connection.total_changes()
-            await asyncio.gather(*(chat.append(note(f"m{n}")) for n in range(64)))
+            with gate_held_elsewhere(sessions.store.driver._writer):  # type: ignore[attr-defined]
+                appends = [asyncio.ensure_future(chat.append(note(f"m{n}"))) for n in range(64)]
+                await asyncio.sleep(0)  # all are waiting by then
+            await asyncio.gather(*appends)
             return connection.total_changes() - before, 64 * MESSAGE
 
     written, least = asyncio.run(work())

@@ -434,3 +434,16 @@ def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, cha
     assert cli("search", "zebra", "--role", "assistant", "--newest", "--limit", "1").out == ""
     assert cli("search", '"*(').code == 0
     assert cli("search", "zebra", "--session", "nobody").code == 1
+
+
+# -- watch ------------------------------------------------------------------------
+
+
+def test_watch_prints_the_changes_there_are_and_goes_on_after_a_cursor(cli: Run, chat: Path) -> None:
+    printed = rows(cli("watch", "chat", "--from-start", "--no-follow", "--json").out)
+    assert [one["message"]["id"] for one in printed if one["message"]] == ["u1", "a1", "u2", "a2", "a2b"]
+    assert cli("watch", "chat", "--no-follow").out == ""
+    assert rows(cli("watch", "chat", "--no-follow", "--json", f"--after={printed[2]['cursor']}").out) == printed[3:]
+    ran = cli("watch", "chat", "--no-follow", "--after=nonsense")
+    assert (ran.code, ran.out) == (1, "")
+    assert "cursor" in one_line(ran.err)

@@ -17,6 +17,7 @@ NEEDED = {
     "export": ["c"],
     "backup": ["copy.db"],
     "rm": ["absent"],
+    "watch": ["--no-follow"],
 }
 """What a command needs beside the option that is tried."""
 

@@ -254,6 +254,7 @@ def watch_(
         str | None, typer.Option(metavar="CURSOR", help="Go on after this cursor, which --json printed.")
     ] = None,
     from_start: Annotated[bool, typer.Option("--from-start", help="Begin with what there is, not now.")] = False,
+    no_follow: Annotated[bool, typer.Option("--no-follow", help="Print the changes there are, then end.")] = False,
     db: Db = None,
     tenant: Tenant = None,
     owner: Owner = None,
@@ -262,7 +263,7 @@ def watch_(
     """Follow what happens in a session, or in all, until interrupted."""
     if after is not None and from_start:
         raise Failure("--after and --from-start exclude each other (see plait watch --help)", 2)
-    wanted = watching.Watch(after=after, from_start=from_start, json=json)
+    wanted = watching.Watch(after=after, from_start=from_start, follow=not no_follow, json=json)
     _end(watching.watch(_place(ctx, db, tenant, owner), _session(session, id), wanted))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import plait
@@ -21,23 +22,33 @@ class Watch:
 
     after: str | None = None
     from_start: bool = False
+    follow: bool = True
     json: bool = False
 
 
 def watch(place: Place, id: str | None, wanted: Watch) -> int:
-    """Print changes until interrupted."""
+    """Print changes until interrupted, or those there are."""
     screen = Screen(sys.stdout)
     look = Look(width=screen.width, unicode=screen.unicode)
     with place.opened() as sessions:
         feed = sessions if id is None else sessions.session(find(sessions, place, id).id)
         after = wanted.after if wanted.after is not None or wanted.from_start else feed.cursor()
-        for change in feed.watch(after=after):
+        for change in feed.watch(after=after) if wanted.follow else _so_far(feed, after):
             if wanted.json:
                 screen.json(jsontext.encode(_value(change)))
             else:
                 _line(change, screen, look, named=id is None)
             screen.flush()
     return failure.OK
+
+
+def _so_far(feed: plait.Session | plait.Sessions, after: str | None) -> Iterator[plait.Change]:
+    """The changes there are after a cursor, page by page."""
+    more = True
+    while more:
+        page = feed.changes(after=after)
+        yield from page.changes
+        after, more = page.cursor, page.more
 
 
 def _value(change: plait.Change) -> dict[str, object]:

@@ -8,6 +8,12 @@ from typing import Any
 
 import apsw
 
+from plait import times
+from plait.model import Hit, Message
+from plait.store._sync.port import Store
+from plait.store.protocol import Scope, SessionRef
+from plait.testing import brute
+
 SCRIPTS = [
     (
         "重跑gen-itgc后50条悬空引用清零",
@@ -52,3 +58,23 @@ def rows_in(path: Path, query: str) -> list[Any]:
     """What a query of another program finds in a store's file."""
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as database:
         return database.execute(query).fetchall()
+
+
+def candidates(store: Store, session: str) -> list[brute.Candidate]:
+    """Every message of a session, read one after the other."""
+    ref, found = SessionRef(Scope(), session), list[brute.Candidate]()
+    info = store.info(ref)
+    active_at_us = times.to_us(info.active_at) if info else 0
+    after = 0
+    while rows := store.everything(ref, after_seq=after):
+        for row in rows:
+            assert isinstance(row, Message)
+            at_us = times.to_us(row.created_at)
+            found.append(brute.Candidate(session, row.id, row.seq, row.role, at_us, active_at_us, row.text))
+        after = rows[-1].seq
+    return found
+
+
+def facts(hits: list[Hit]) -> list[tuple[object, ...]]:
+    """What of hits does not depend on how they are ranked, or on where the message lies in the tree."""
+    return [(hit.session_id, hit.id, hit.seq, hit.role, hit.created_at, hit.snippet, hit.highlights) for hit in hits]

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from plait.errors import PlaitError
 from plait.model import LEAF, Message, Parent
-from plait.store._sync.port import Overlaying, Store
-from plait.store.protocol import Expect, NewOverlay, Scope, SessionRef
+from plait.store._sync.port import Overlaying, Searchable, Store
+from plait.store.protocol import Expect, NewOverlay, Scope, Search, SessionRef
 from plait.testing import ModelStore
 from plait.testing.faults import invariants
 from tests.dose import dose
@@ -270,6 +271,27 @@ class TreeMachine(RuleBasedStateMachine):
     @rule()
     def forget_handles(self) -> None:
         self.kept = {name: Pair(name) for name in SESSIONS}
+
+    @rule(
+        name=names,
+        late=st.booleans(),
+        query=st.sampled_from(["a", "ab", "é 💡", "💡", "on", '"on"', "imported", "staged", "nobody said this", ""]),
+        leaf=st.one_of(st.none(), parents),
+        newest_first=st.booleans(),
+        limit=st.sampled_from([1, 3, 99]),
+    )
+    def search(self, name: str, late: bool, query: str, leaf: Parent, newest_first: bool, limit: int) -> None:
+        """What is found, and what each hit says of its place; in order if that is not a matter of ranking."""
+        asked = Search(
+            query, limit=limit if newest_first else 999, newest_first=newest_first, leaf=leaf, branches=leaf is None
+        )
+        pair = self.kept[name] if late else Pair(name)
+
+        def call(store: Store, ref: SessionRef) -> Any:
+            hits = [msgspec.structs.replace(hit, score=0.0) for hit in cast("Searchable", store).search(ref, asked)]
+            return hits if newest_first else sorted(hits, key=lambda hit: hit.seq)
+
+        self.both(pair, call)
 
     # -- ends and beginnings
 

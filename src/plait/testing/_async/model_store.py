@@ -11,7 +11,7 @@ import binascii
 import copy
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ from plait.model import (
     OVERLAY_PREFIX,
     Covered,
     Damaged,
+    Hit,
     Json,
     Leaf,
     Message,
@@ -51,12 +52,14 @@ from plait.store.protocol import (
     Path,
     Range,
     Scope,
+    Search,
     SessionRef,
     Stat,
     Suffix,
     Updated,
     Written,
 )
+from plait.testing import brute
 
 _PIECE = 1 << 20
 
@@ -544,6 +547,23 @@ class AsyncModelStore:
                 self._counters[_key(session)].version += 1
                 life.altered.append((self._counters[_key(session)].version, laid.places[-1]))
 
+    # -- search
+
+    async def search(self, within: SessionRef | Scope, asked: Search) -> list[Hit]:
+        """The messages of a session, or of all sessions of a scope, that hold every word asked for."""
+        self._check_open()
+        lives = [(key[1], life) for key, life in self._lives.items() if key[0] == within]
+        if isinstance(within, SessionRef):
+            life = self._find(within)
+            lives = [(within.id, life)] if life else []
+        shown = [(id, life) for id, life in lives if not id.startswith(STAGE_PREFIX)]
+        return brute.search([item for id, life in shown for item in _candidates(id, life, asked)], asked)
+
+    async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
+        """Nothing to do: every search reads everything."""
+        self._check_open()
+        return 0
+
     # -- catalogue
 
     async def info(self, session: SessionRef) -> SessionInfo | None:
@@ -984,6 +1004,36 @@ def _stat(row: _Row) -> Stat:
 def _texts(life: _Life) -> object:
     """What `put_session` may change, with metadata as text: 1, 1.0 and true differ."""
     return life.name, life.owner, life.parent_id, life.pinned, jsontext.encode(life.metadata)
+
+
+def _candidates(session: str, life: _Life, asked: Search) -> list[brute.Candidate]:
+    """The messages that are searched, with what a hit says of each."""
+    rows = list(life.rows.values())
+    if not asked.branches:
+        rows = _path_rows(life, life.leaf if isinstance(asked.leaf, Leaf) else asked.leaf)
+    hidden = {place for laid in life.overlays.values() for place in laid.places}
+    return [
+        brute.Candidate(
+            session=session,
+            id=row.new.id,
+            seq=row.seq,
+            role=row.new.role,
+            created_at_us=row.created_at_us,
+            active_at_us=life.active_at_us,
+            text=brute.text_of(row.new.format, row.new.body),
+            on_path=row.trail[-1] in life.place,
+            covered=row.trail[-1] in hidden,
+            leaf_id=_branch_end(life, row),
+        )
+        for row in rows
+    ]
+
+
+def _branch_end(life: _Life, row: _Row) -> str:
+    """The last message of the active path if this one is on it, else of its own strand."""
+    if row.trail[-1] in life.place:
+        return life.leaf or ""
+    return max((other for other in life.rows.values() if other.strand == row.strand), key=lambda o: o.seq).new.id
 
 
 def _totals(life: _Life) -> Totals:

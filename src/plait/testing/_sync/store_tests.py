@@ -22,7 +22,7 @@ from plait.errors import (
     UsageError,
 )
 from plait.model import LEAF, Damaged, Message, OverlayKind, Parent, Totals
-from plait.store._sync.port import Merging, Overlaying, Store
+from plait.store._sync.port import Merging, Overlaying, Searchable, Store
 from plait.store.protocol import (
     Expect,
     Graft,
@@ -31,6 +31,7 @@ from plait.store.protocol import (
     NewOverlay,
     Path,
     Scope,
+    Search,
     SessionRef,
     Stat,
     Written,
@@ -58,6 +59,20 @@ ODD_IDS = [
     "n\x00ul",
     "n",
     "'; --",
+]
+HOSTILE_TEXTS = [
+    'a" OR 1=1 --',
+    '"""',
+    'x" NEAR("y", 5) AND col : z*',
+    "(((((((",
+    "^^ -- + - * / \\ ' `",
+    "\x00null\x00",
+    "\ud83d half \udc00",
+    "NOT AND OR",
+    "a" * 10_000,
+    '"' + "phrase " * 2_000 + '"',
+    "👨\u200d👩\u200d👧 🇦🇹 e\u0301 \u202e",
+    "%s {0} $1 :words ?1 @x _",
 ]
 
 
@@ -1460,6 +1475,156 @@ class StoreTests:
         store.delete_session(self.ref())
         with pytest.raises((NotFoundError, SessionDeletedError)):
             merging.stage_more(self.ref(), 1)
+
+    # -- search: an ability a store may lack
+
+    def searchable(self, store: Store) -> Searchable:
+        """The store as one that can be searched; skips the test if it cannot."""
+        if not callable(getattr(store, "search", None)):
+            pytest.skip("this store has no search")
+        return cast("Searchable", store)
+
+    def found(
+        self, store: Store, query: str, within: SessionRef | Scope | None = None, **options: Any
+    ) -> list[str]:
+        """The ids that a search finds, newest first."""
+        given: dict[str, Any] = {"newest_first": True, "limit": 99, **options}
+        return [hit.id for hit in self.searchable(store).search(within or self.ref(), Search(query, **given))]
+
+    def say(self, store: Store, **texts: str) -> None:
+        """Append one message for each text, as a chain."""
+        store.append(self.ref(), [self.message(id, text) for id, text in texts.items()], parent=LEAF)
+
+    def test_a_search_finds_the_messages_that_hold_every_word(self, store: Store) -> None:
+        self.searchable(store)
+        self.say(store, a="deploy it to production", b="production deploys", c="deploy")
+        assert self.found(store, "deploy production") == ["b", "a"]
+        assert self.found(store, "PRODUCTION") == ["b", "a"]
+        assert self.found(store, '"production deploy"') == ["b"]
+        assert self.found(store, "production absent") == []
+
+    def test_a_search_finds_any_piece_of_text_without_spaces(self, store: Store) -> None:
+        self.searchable(store)
+        self.say(
+            store,
+            zh="重跑gen-itgc后50条悬空引用",
+            ja="日本語のテスト",
+            ko="한국어 검색을",
+            th="ภาษาไทยไม่มี",
+            e="a 🎉 party",
+        )
+        for query, id in [("悬", "zh"), ("itgc", "zh"), ("テス", "ja"), ("색", "ko"), ("ไทย", "th"), ("🎉", "e")]:
+            assert self.found(store, query) == [id], query
+
+    def test_any_text_is_searched_for_and_any_text_is_found(self, store: Store) -> None:
+        self.searchable(store)
+        for n, text in enumerate(HOSTILE_TEXTS):
+            store.append(self.ref(), [self.message(f"m{n}", f"{text} tail")], parent=LEAF)
+            self.found(store, text)
+            self.found(store, f'"{text}"', ALICE, newest_first=False)
+        assert len(self.found(store, "tail")) == len(HOSTILE_TEXTS)
+
+    @pytest.mark.parametrize("query", ["", " ", '"', "()", "\x00", "\ud800", "..."])
+    def test_a_query_without_a_word_asks_for_nothing(self, store: Store, query: str) -> None:
+        self.searchable(store)
+        self.say(store, a="words", b=query)
+        assert self.found(store, query) == []
+
+    def test_the_better_match_comes_first_and_equal_ones_newest_first(self, store: Store) -> None:
+        searchable = self.searchable(store)
+        texts = {f"weak{n}": "much is said here, and the lighthouse is named once" for n in range(9)}
+        self.say(store, strong="lighthouse lighthouse", **texts)
+        hits = searchable.search(self.ref(), Search("lighthouse"))
+        assert [hit.id for hit in hits] == ["strong", *reversed(texts)]
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        paged = [searchable.search(self.ref(), Search("lighthouse", limit=3, offset=at)) for at in (0, 3, 6, 9)]
+        assert [hit.id for page in paged for hit in page] == [hit.id for hit in hits]
+
+    def test_filters_of_a_search_come_before_its_limit(self, store: Store) -> None:
+        self.searchable(store)
+        days = [_NEW_YEAR_US + n * 86_400_000_000 for n in range(30)]
+        roles = ["assistant", "system", *["user"] * 28]
+        messages = [
+            self.message(f"m{n}", "tea", role=role, at_us=at)
+            for n, (role, at) in enumerate(zip(roles, days, strict=True))
+        ]
+        store.append(self.ref(), messages, parent=LEAF, kind="import")
+        for newest_first in (True, False):
+            options: dict[str, Any] = {"limit": 1, "newest_first": newest_first}
+            assert self.found(store, "tea", roles=("assistant",), **options) == ["m0"]
+            assert self.found(store, "tea", roles=("assistant", "system"), **options) == ["m1"]
+            assert self.found(store, "tea", until_us=days[3], **options) == ["m2"]
+            assert self.found(store, "tea", since_us=days[2], until_us=days[3], **options) == ["m2"]
+        assert self.found(store, "tea", limit=0) == []
+        assert self.found(store, "tea", limit=2, offset=29) == ["m0"]
+
+    def test_a_search_looks_at_all_branches_or_at_one_path(self, store: Store) -> None:
+        searchable = self.searchable(store)
+        self.say(store, a="tea", b="tea", c="tea")
+        store.append(self.ref(), [self.message("d", "tea")], parent="a")
+        assert self.found(store, "tea") == ["d", "c", "b", "a"]
+        assert self.found(store, "tea", branches=False, leaf=LEAF) == ["d", "a"]
+        assert self.found(store, "tea", branches=False, leaf="b") == ["b", "a"]
+        assert self.found(store, "tea", branches=False, leaf="nobody") == []
+        hits = searchable.search(self.ref(), Search("tea", newest_first=True))
+        assert [hit.on_path for hit in hits] == [True, False, False, True]
+        assert [hit.leaf_id for hit in hits] == ["d", "c", "c", "d"]
+
+    def test_a_scope_is_searched_and_no_other(self, store: Store) -> None:
+        self.searchable(store)
+        for n, scope in enumerate([ALICE, *NEIGHBOURS]):
+            store.append(self.ref(f"s{n}", scope), [self.message(f"m{n}", "tea")], parent=LEAF)
+        store.append(self.ref("t"), [self.message("t", "tea")], parent=LEAF)
+        assert sorted(self.found(store, "tea", ALICE)) == ["m0", "t"]
+        for n, scope in enumerate(NEIGHBOURS, 1):
+            assert self.found(store, "tea", scope, newest_first=n % 2 == 0) == [f"m{n}"]
+        assert self.found(store, "tea", self.ref("nobody")) == []
+
+    def test_what_is_searched_follows_every_write(self, store: Store) -> None:
+        self.searchable(store)
+        self.say(store, a="tea", b="tea", c="tea")
+        assert self.found(store, "tea") == ["c", "b", "a"]
+        store.update(self.ref(), self.message("b", "coffee"))
+        store.delete(self.ref(), ["c"])
+        self.say(store, d="tea")
+        assert self.found(store, "tea") == ["d", "a"]
+        assert self.found(store, "coffee", ALICE) == ["b"]
+        store.fork(self.ref(), self.ref("copy"), at="b", created_at_us=_now_us())
+        assert self.found(store, "coffee", self.ref("copy")) == ["b"]
+        stage = store.stage(self.ref("new"))
+        store.append(stage, [self.message("s", "tea")], parent=None, kind="import")
+        assert "s" not in self.found(store, "tea", ALICE)
+        store.publish(stage, self.ref("new"))
+        assert self.found(store, "tea", self.ref("new")) == ["s"]
+        store.clear(self.ref())
+        store.delete_session(self.ref("copy"))
+        assert self.found(store, "tea coffee", ALICE) == self.found(store, "coffee", ALICE) == []
+        assert self.found(store, "tea", ALICE) == ["s"]
+
+    def test_what_an_overlay_covers_is_found_and_says_so(self, store: Store) -> None:
+        searchable, overlaying = self.searchable(store), self.overlaying(store)
+        self.say(store, a="tea", b="tea", c="tea")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "a", "b"))
+        hits = searchable.search(self.ref(), Search("tea", newest_first=True))
+        assert [(hit.id, hit.covered) for hit in hits] == [("c", False), ("b", True), ("a", True)]
+
+    def test_a_late_handle_searches_no_other_life(self, store: Store) -> None:
+        searchable = self.searchable(store)
+        late = self.ref()
+        store.append(late, [self.message("a", "tea")], parent=LEAF)
+        store.delete_session(self.ref())
+        self.say(store, b="tea")
+        with pytest.raises(SessionDeletedError):
+            searchable.search(late, Search("tea"))
+
+    def test_an_index_built_ahead_changes_no_answer(self, store: Store) -> None:
+        searchable = self.searchable(store)
+        self.say(store, **{f"m{n}": f"tea {n}" for n in range(30)})
+        before = self.found(store, "tea")
+        for rebuild in (False, True):
+            searchable.build_search_index(rebuild=rebuild, progress=lambda done, left: None)
+            assert self.found(store, "tea") == before
+        assert len(before) == 30
 
     # -- scopes
 

@@ -58,6 +58,9 @@ TRANSCRIPT: Final[list[dict[str, Any]]] = [
 ]
 
 KILLED_AFTER: Final = 200
+TURNS: Final = 200
+WINDOW: Final = 4000
+SESSIONS: Final = ["killed", "long", "lyon"]
 
 
 def main() -> int:
@@ -67,7 +70,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="plait-demo-") as folder:
         tour = _Tour(Path(folder))
         try:
-            for step in (tour.write, tour.look, tour.copy, tour.kill, tour.look_after):
+            for step in (tour.write, tour.look, tour.copy, tour.go_on, tour.kill, tour.look_after):
                 step()
         except _FailedCheck as failed:
             tour.say((f"  FAILED: {failed}", "error"))
@@ -126,6 +129,25 @@ class _Tour:
         what = f"all {len(before)} messages of both branches are equal, picture and big number included"
         self._check(what, before == after and len(before) == len(TRANSCRIPT) + 1)
 
+    def go_on(self) -> None:
+        """Let a conversation outgrow a model's window, and find what is under its summary."""
+        self._title("A long conversation in a small window")
+        with plait.open(self._db) as sessions:
+            chat = sessions.session("long")
+            chat.on_compaction(plait.compact_function(_summary, keep_recent_tokens=1000))
+            chat.compact_after(WINDOW)
+            for n in range(TURNS):
+                chat.append(plait.user(f"How do I open locker {n} if I have lost its key?"))
+                chat.append(plait.assistant(f"Ask the desk for key {n}: they keep a second one for each locker."))
+            totals = chat.totals()
+            shown = f"{TURNS} turns have {totals.path_tokens:,} tokens, a model is shown {totals.view_tokens:,}"
+            self._check(f"{shown}: never more than {WINDOW:,}", totals.view_tokens <= WINDOW < totals.path_tokens)
+            self._check("every message is still there", sum(1 for _ in chat.transcript()) == 2 * TURNS)
+            (hit,) = chat.search('"locker 17"')
+            self._check("and what the summary covers is found", hit.covered)
+        self._plait("search", '"key 17"')
+        self._plait("stats", "long")
+
     def kill(self) -> None:
         """Kill a process in the middle of writing, and look for what it was told is safe."""
         self._title("kill -9 in the middle of writing")
@@ -144,7 +166,7 @@ class _Tour:
         self._plait("doctor", "--db", "copy-of-all.db")
         self._plait("doctor")
         with plait.open(self._folder / "copy-of-all.db", read_only=True) as sessions:
-            self._check("the backup holds every session", sorted(i.id for i in sessions.all()) == ["killed", "lyon"])
+            self._check("the backup holds every session", sorted(i.id for i in sessions.all()) == SESSIONS)
 
     def _title(self, text: str) -> None:
         self._after_command = False
@@ -177,6 +199,11 @@ class _Tour:
             self.say()
         self._after_command = False
         self.say(("  ok  ", "user"), what)
+
+
+def _summary(prompt: str) -> str:
+    """What a model would be asked for; here it says little."""
+    return "The user asks for locker after locker how to open it; each time the desk has a second key."
 
 
 def _killed_writer(db: Path) -> list[str]:

@@ -141,16 +141,21 @@ def _facts(info: plait.SessionInfo, counts: _Counts, look: Look) -> Iterator[tup
     if counts.damaged:
         yield "damaged", f"{count(counts.damaged)} (see plait doctor)"
     yield "size", size(totals.bytes) + (f", {size(totals.path_bytes)} on the active path" if beside else "")
-    yield (
-        "tokens",
-        f"~{count(totals.tokens)}" + (f", ~{count(totals.path_tokens)} on the active path" if beside else ""),
-    )
+    yield "tokens", f"~{count(totals.tokens)}" + _of_the_path(totals)
     yield (
         "branches",
         f"{_many(counts.leaves, 'leaf', 'leaves')}, {_many(counts.forks, 'fork')}, {_many(counts.roots, 'root')}",
     )
     yield "begun", when(info.created_at, look)
     yield "last active", when(info.active_at, look)
+
+
+def _of_the_path(totals: plait.Totals) -> str:
+    """The tokens of the active path and of what a model is shown of it, where they are others."""
+    told = f", ~{count(totals.path_tokens)} on the active path" if totals.path_tokens != totals.tokens else ""
+    if totals.view_tokens != totals.path_tokens:
+        told += f", ~{count(totals.view_tokens)} as a model is shown it"
+    return told
 
 
 def _many(number: int, one: str, more: str | None = None) -> str:

@@ -82,7 +82,7 @@ async def around(store: AsyncStore, ref: SessionRef, id: str, *, before: int, af
     for name, value in (("before", before), ("after", after)):
         if value < 0:
             raise UsageError(f"{name} must not be negative, not {value}")
-    path = await store.path(ref, id)
+    path = await store.path(ref, id, raw=True)
     if path is None or path.leaf_id != id:
         return []
     earlier = await _load(store, ref, path, before + 1)
@@ -105,7 +105,7 @@ async def _following(
     store: AsyncStore, ref: SessionRef, message: Message | Damaged, count: int
 ) -> list[Message | Damaged]:
     """What goes on from a message: on the active path if it is there, else on the branch begun last."""
-    active = await store.path(ref, LEAF)
+    active = await store.path(ref, LEAF, raw=True)
     if active is None or not count:
         return []
     found: list[Message | Damaged] = []

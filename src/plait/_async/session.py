@@ -539,10 +539,8 @@ class AsyncSession:
         before_seq: int | None = None,
     ) -> AsyncIterator[Message | Damaged]:
         """What a fixed path shows between two seqs, both excluded."""
-        items = view.plan(path, after_seq=after_seq, before_seq=before_seq) if path else []
-        for item in reversed(items) if newest_first else items:
-            assert path is not None
-            async for window in self._item(path, item, newest_first):
+        if path is not None:
+            async for window in self._planned(path, after_seq, before_seq, newest_first):
                 for message in window:
                     yield message
 
@@ -599,26 +597,31 @@ class AsyncSession:
         consistent = arguments.flag("consistent", consistent)
         after_seq = arguments.maybe(arguments.seq, "after_seq", after_seq)
         before_seq = arguments.maybe(arguments.seq, "before_seq", before_seq)
-        path = await self._store.path(self._ref, arguments.place("leaf", leaf))
+        path = await self._store.path(self._ref, arguments.place("leaf", leaf), raw=raw)
         if path is None or limit == 0:
             return
-        items = view.plan(path, after_seq=after_seq, before_seq=before_seq, raw=raw)
-        for item in reversed(items) if newest_first else items:
-            async for window in self._item(path, item, newest_first, limit):
-                if consistent:
-                    await self._check_unchanged(path)
-                window.reverse()
-                yield window
+        async for window in self._planned(path, after_seq, before_seq, newest_first, limit):
+            if consistent:
+                await self._check_unchanged(path)
+            window.reverse()
+            yield window
 
-    async def _item(
-        self, path: Path, item: view.Item, newest_first: bool = False, limit: int | None = None
+    async def _planned(
+        self,
+        path: Path,
+        after_seq: int | None = None,
+        before_seq: int | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> AsyncIterator[list[Message | Damaged]]:
-        """The windows of a run of rows, or the message that an overlay shows."""
-        if isinstance(item, view.Run):
-            async for window in self._run(path, item, newest_first, limit):
-                yield window
-        else:
-            yield [item]
+        """The windows of what a fixed path shows between two seqs."""
+        bounds: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq}
+        for stretch in view.stretches(path, newest_first=newest_first, **bounds):
+            if stretch.run is not None:
+                async for window in self._run(path, stretch.run, newest_first, limit):
+                    yield stretch.take(window)
+            if rest := stretch.rest():
+                yield rest
 
     async def _run(
         self, path: Path, run: view.Run, newest_first: bool, limit: int | None = None
@@ -636,6 +639,7 @@ class AsyncSession:
                 newest_first=newest_first,
                 limit=rows,
                 budget_bytes=WINDOW_BYTES,
+                shown=True,
             )
             if not window:
                 return
@@ -665,13 +669,14 @@ class AsyncSession:
         count = arguments.maybe(arguments.number, "count", count)
         budget_bytes = arguments.maybe(arguments.budget, "budget_bytes", budget_bytes)
         leaf = arguments.place("leaf", leaf)
+        if arguments.flag("for_model", for_model):
+            whole = await self._store.path(self._ref, leaf)
+            return Window([], False, 0, 0, 0) if whole is None else await self._recent_legal(whole, count, budget_bytes)
         for _ in range(RECENT_TRIES):
             found = await self._store.recent(self._ref, leaf, count=count, budget_bytes=budget_bytes)
             if found is None:
                 return Window([], False, 0, 0, 0)
             path, suffix = found
-            if arguments.flag("for_model", for_model):
-                return await self._recent_legal(path, count, budget_bytes)
             if suffix.loaded is not None:
                 return _window(suffix, suffix.loaded)
             window = _window(suffix, await self._load_suffix(path, suffix.start_seq))
@@ -704,9 +709,8 @@ class AsyncSession:
 
     async def _load_suffix(self, path: Path, start_seq: int) -> list[Message | Damaged]:
         messages: list[Message | Damaged] = []
-        for item in view.plan(path, after_seq=start_seq - 1):
-            async for window in self._item(path, item):
-                messages += window
+        async for window in self._planned(path, start_seq - 1):
+            messages += window
         return messages
 
     async def everything(
@@ -755,8 +759,8 @@ class AsyncSession:
 
         With `raw=True` those of every message of the path, as `transcript` shows it.
         """
-        path = await self._store.path(self._ref, arguments.place("leaf", leaf))
         raw = arguments.flag("raw", raw)
+        path = await self._store.path(self._ref, arguments.place("leaf", leaf), raw=raw)
         for item in view.plan(path, raw=raw) if path is not None else ():
             if path is not None and isinstance(item, view.Run):
                 async for stat in self._stats(path, item):

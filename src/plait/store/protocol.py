@@ -136,12 +136,6 @@ class Laid(Struct, frozen=True):
     bytes: int
     hides: Covered
 
-    def taken_off(self) -> tuple[int, int, int]:
-        """Messages, bytes and tokens that the path shows less because of it."""
-        if self.overlay.summary is None or not self.hides.messages:
-            return self.hides.messages, self.hides.bytes, self.hides.tokens
-        return self.hides.messages - 1, self.hides.bytes - self.bytes, self.hides.tokens - self.overlay.tokens
-
 
 class Path(Struct, frozen=True):
     """A path fixed in one committed state, root first; empty `ranges` for an absent leaf or session.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plait import AsyncSession, UsageError
+from plait import AsyncSession, Message, UsageError
+from plait.model import OverlayKind
 from tests.behaviour._async.helpers import chain, readable
 from tests.behaviour.values import noise, note, picture
 
@@ -151,3 +152,32 @@ async def test_totals_follow_every_kind_of_write(chat: AsyncSession) -> None:
     ):
         await step()
         await check()
+
+
+async def test_with_many_overlays_every_count_and_budget_gives_the_end_of_the_history(chat: AsyncSession) -> None:
+    """Only overlays at the end are looked at first: wherever that stops, the window is the same."""
+    await chain(chat, 160)
+    for n in range(40):
+        kind: OverlayKind = "archive" if n % 5 == 4 else "compaction"
+        summary = None if kind == "archive" else f"S{n}"
+        await chat.add_overlay(f"m{4 * n + 1}", f"m{4 * n + 2}", summary=summary, kind=kind)
+    for n in (20, 25, 30):
+        await chat.add_overlay(f"m{4 * n}", f"m{4 * n + 7}", summary=f"over {n}")
+    await chat.append({"id": "aside", "role": "user", "parts": []}, parent="m90")
+    for leaf in ("aside", "m159"):
+        await chat.checkout(leaf)
+        history = [message async for message in chat.history()]
+        totals = await chat.totals()
+        for count in range(len(history) + 2):
+            window = await chat.recent(count=count)
+            assert window.messages == history[len(history) - min(count, len(history)) :], count
+            assert (window.view_messages, window.total_messages) == (totals.view_messages, totals.path_messages)
+        for kept in range(1, len(history), 3):
+            budget = sum(message.bytes for message in history[-kept:] if isinstance(message, Message))
+            assert (await chat.recent(budget_bytes=budget)).messages == history[-kept:]
+        assert [message async for message in chat.history(newest_first=True)] == history[::-1]
+        assert (await chat.recent()).messages == history
+        for at in range(0, 160, 7):
+            assert (await chat.recent(leaf=f"m{at}", count=9)).messages == [
+                message async for message in chat.history(f"m{at}")
+            ][-9:]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plait import Session, UsageError
+from plait import Session, Message, UsageError
+from plait.model import OverlayKind
 from tests.behaviour._sync.helpers import chain, readable
 from tests.behaviour.values import noise, note, picture
 
@@ -151,3 +152,32 @@ def test_totals_follow_every_kind_of_write(chat: Session) -> None:
     ):
         step()
         check()
+
+
+def test_with_many_overlays_every_count_and_budget_gives_the_end_of_the_history(chat: Session) -> None:
+    """Only overlays at the end are looked at first: wherever that stops, the window is the same."""
+    chain(chat, 160)
+    for n in range(40):
+        kind: OverlayKind = "archive" if n % 5 == 4 else "compaction"
+        summary = None if kind == "archive" else f"S{n}"
+        chat.add_overlay(f"m{4 * n + 1}", f"m{4 * n + 2}", summary=summary, kind=kind)
+    for n in (20, 25, 30):
+        chat.add_overlay(f"m{4 * n}", f"m{4 * n + 7}", summary=f"over {n}")
+    chat.append({"id": "aside", "role": "user", "parts": []}, parent="m90")
+    for leaf in ("aside", "m159"):
+        chat.checkout(leaf)
+        history = [message for message in chat.history()]
+        totals = chat.totals()
+        for count in range(len(history) + 2):
+            window = chat.recent(count=count)
+            assert window.messages == history[len(history) - min(count, len(history)) :], count
+            assert (window.view_messages, window.total_messages) == (totals.view_messages, totals.path_messages)
+        for kept in range(1, len(history), 3):
+            budget = sum(message.bytes for message in history[-kept:] if isinstance(message, Message))
+            assert (chat.recent(budget_bytes=budget)).messages == history[-kept:]
+        assert [message for message in chat.history(newest_first=True)] == history[::-1]
+        assert (chat.recent()).messages == history
+        for at in range(0, 160, 7):
+            assert (chat.recent(leaf=f"m{at}", count=9)).messages == [
+                message for message in chat.history(f"m{at}")
+            ][-9:]

@@ -139,8 +139,8 @@ class AsyncPlanStore:
     async def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
         return await self.driver.read_async(partial(read.get, session, id))
 
-    async def path(self, session: SessionRef, leaf: Parent) -> Path | None:
-        return await self.driver.read_async(partial(read.path, session, leaf))
+    async def path(self, session: SessionRef, leaf: Parent, *, raw: bool = False) -> Path | None:
+        return await self.driver.read_async(partial(read.path, session, leaf, raw=raw))
 
     async def load(
         self,
@@ -152,9 +152,10 @@ class AsyncPlanStore:
         newest_first: bool = False,
         limit: int = 50,
         budget_bytes: int = 4 << 20,
+        shown: bool = False,
     ) -> list[Message | Damaged]:
         options: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "newest_first": newest_first}
-        options |= {"limit": limit, "budget_bytes": budget_bytes}
+        options |= {"limit": limit, "budget_bytes": budget_bytes, "shown": shown}
         return await self.driver.read_async(partial(read.load, session, path, **options))
 
     async def stats(
@@ -337,7 +338,7 @@ class AsyncPlanStore:
     async def fork(
         self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
     ) -> int:
-        path = await self.path(session, LEAF if at is None else at)
+        path = await self.path(session, LEAF if at is None else at, raw=True)
         hidden = await self.stage(target)
         try:
             copied = await self._copy(session, path, hidden) if path is not None else 0

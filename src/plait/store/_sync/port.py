@@ -135,11 +135,11 @@ class Store(Protocol):
         """One message by id."""
         ...
 
-    def path(self, session: SessionRef, leaf: Parent) -> Path | None:
+    def path(self, session: SessionRef, leaf: Parent, *, raw: bool = False) -> Path | None:
         """The path to `leaf`, `LEAF` for the active one; `None` if there is no such session.
 
         An absent leaf gives a path without ranges. The overlays that lie on the path are fixed
-        with it; `load` and `stats` answer rows, whatever lies over them.
+        with it, unless it is to be read `raw`; `load` and `stats` answer rows, whatever lies over them.
         """
         ...
 
@@ -153,8 +153,11 @@ class Store(Protocol):
         newest_first: bool = False,
         limit: int = 50,
         budget_bytes: int = 4 << 20,
+        shown: bool = False,
     ) -> list[Message | Damaged]:
         """The next rows of `path` between two seqs (both excluded), in the order asked for.
+
+        With `shown` those that the overlays of `path` cover are left out.
 
         At most `limit` rows, and no further row once their sizes reach `budget_bytes`; at least
         one if there is any. Rows come as they are now; rows deleted meanwhile are left out.
@@ -179,7 +182,10 @@ class Store(Protocol):
     def recent(
         self, session: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None
     ) -> tuple[Path, Suffix] | None:
-        """The path to `leaf` with its suffix, as `path` and `suffix` answer them, of one committed state."""
+        """The path to `leaf` with its suffix, as `path` and `suffix` answer them, of one committed state.
+
+        Of the overlays on the path those in the suffix suffice.
+        """
         ...
 
     def leaf(self, session: SessionRef) -> Message | Damaged | None:

@@ -139,8 +139,8 @@ class PlanStore:
     def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
         return self.driver.read(partial(read.get, session, id))
 
-    def path(self, session: SessionRef, leaf: Parent) -> Path | None:
-        return self.driver.read(partial(read.path, session, leaf))
+    def path(self, session: SessionRef, leaf: Parent, *, raw: bool = False) -> Path | None:
+        return self.driver.read(partial(read.path, session, leaf, raw=raw))
 
     def load(
         self,
@@ -152,9 +152,10 @@ class PlanStore:
         newest_first: bool = False,
         limit: int = 50,
         budget_bytes: int = 4 << 20,
+        shown: bool = False,
     ) -> list[Message | Damaged]:
         options: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "newest_first": newest_first}
-        options |= {"limit": limit, "budget_bytes": budget_bytes}
+        options |= {"limit": limit, "budget_bytes": budget_bytes, "shown": shown}
         return self.driver.read(partial(read.load, session, path, **options))
 
     def stats(
@@ -337,7 +338,7 @@ class PlanStore:
     def fork(
         self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
     ) -> int:
-        path = self.path(session, LEAF if at is None else at)
+        path = self.path(session, LEAF if at is None else at, raw=True)
         hidden = self.stage(target)
         try:
             copied = self._copy(session, path, hidden) if path is not None else 0

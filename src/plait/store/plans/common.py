@@ -214,6 +214,23 @@ def last_before(ranges: Sequence[Range], seq: int) -> Plan[Row | None]:
     return None
 
 
+def last_before_each(ranges: Sequence[Range], seqs: Sequence[int]) -> Plan[dict[int, str]]:
+    """For each of some seqs the id of the newest surviving message of a path before it, if there is one."""
+    asked: list[tuple[int, int, int]] = []
+    for seq in seqs:
+        n = bisect_left(ranges, seq, key=lambda item: item.lo) - 1
+        if n >= 0:
+            item = ranges[n]
+            asked.append((seq, key_of(item.strand, item.lo), key_of(item.strand, min(item.hi, seq - 1))))
+    rows: list[Row] = (yield Ask("last_in_each", (jsontext.encode(asked),))) if asked else []
+    found: dict[int, str] = {}
+    for seq, id in rows:
+        row = (0, id) if id is not None else (yield from last_before(ranges, seq))
+        if row:
+            found[seq] = row[1]
+    return found
+
+
 def last_row(ranges: Iterable[Range]) -> Plan[Row | None]:
     """The newest surviving (key, id) of ranges given leaf first."""
     for item in ranges:

@@ -55,6 +55,16 @@ class Lying(Struct, frozen=True):
         """The seq it ends at."""
         return seq_of(self.place)
 
+    @property
+    def shows(self) -> bool:
+        """Whether it shows a text, which then has bytes, in place of what it covers."""
+        return self.bytes > 0
+
+    def taken_off(self) -> tuple[int, int, int]:
+        """Messages, bytes and tokens that a path shows less because of it."""
+        hides = self.hides
+        return hides.messages - self.shows, hides.bytes - self.bytes, hides.tokens - (self.tokens if self.shows else 0)
+
     def overlay(self, from_id: str, to_id: str, summary: str | None) -> Overlay:
         return Overlay(
             self.id,
@@ -72,43 +82,72 @@ class Lying(Struct, frozen=True):
         )
 
 
+_PLACE, _FIRST, _VERSION, _LEFT = 1, 2, 3, 12
 LYING = 17
 """How many columns of an overlay's row come before what it says."""
 
 
 # -- laying them on ------------------------------------------------------------
 
+NEAR = 16
+"""How many overlays are looked at from the end of a path at first, and in how many of its ranges."""
+
 
 def laid_on(head: Head, ranges: Sequence[Range]) -> Plan[tuple[Laid, ...]]:
     """The overlays that lie on a path with nothing over them, root first."""
+    return (yield from laid((yield from outermost_on(head, ranges)), ranges))
+
+
+def outermost_on(head: Head, ranges: Sequence[Range]) -> Plan[list[Lying]]:
+    """The overlays of a path that hide something and have nothing over them, root first."""
     if not head.overlays or not ranges:
-        return ()
-    found = view.outermost([item for item in (yield from _ending_in(ranges)) if item.hides.messages])
+        return []
+    return _outermost((yield _ending(ranges)))
+
+
+def outermost_near_end(head: Head, ranges: Sequence[Range]) -> Plan[tuple[list[Lying], int]]:
+    """Those at the end of a path, without looking at all; and the seq up to which more may lie."""
+    found: list[Row] = []
+    unseen_upto = 0
+    for item in reversed(ranges[-NEAR:]) if head.overlays else ():
+        rows = yield Ask("overlays_down", (key_of(item.strand, item.lo), key_of(item.strand, item.hi), NEAR))
+        found += rows
+        unseen_upto = seq_of(rows[-1][_PLACE]) if len(rows) == NEAR else item.lo - 1
+        if len(found) >= NEAR:
+            break
+    return _outermost(found), unseen_upto if len(found) < head.overlays else 0
+
+
+def _outermost(rows: Iterable[Row]) -> list[Lying]:
+    """Of overlays' rows those that hide something and have nothing over them; looked at as they are, for they may be many."""
+    spans = [(row[_FIRST], seq_of(row[_PLACE]), row[_VERSION], row) for row in rows if row[_LEFT]]
+    return list(map(Lying.of, view.outermost(spans)))
+
+
+def laid(found: Sequence[Lying], ranges: Sequence[Range]) -> Plan[tuple[Laid, ...]]:
+    """Overlays of a path with what they show and after which message."""
     texts = yield from _texts(found)
-    laid: list[Laid] = []
-    for item in found:
-        overlay = item.overlay(*texts[item.number])
-        above = None
-        if overlay.summary is not None:
-            above = yield from common.last_before(ranges, item.first)
-        laid.append(Laid(overlay, item.role, above[1] if above else None, item.bytes, item.hides))
-    return tuple(laid)
+    above = yield from common.last_before_each(ranges, [item.first for item in found if item.shows])
+    return tuple(
+        Laid(item.overlay(*texts[item.number]), item.role, above.get(item.first), item.bytes, item.hides)
+        for item in found
+    )
 
 
 def hidden_on(head: Head, ranges: Sequence[Range]) -> Plan[tuple[int, int, int]]:
     """What overlays take off a path."""
-    if not head.overlays or not ranges:
-        return 0, 0, 0
-    found = view.outermost([item for item in (yield from _ending_in(ranges)) if item.hides.messages])
-    texts = yield from _texts(found)
-    laid = [Laid(item.overlay(*texts[item.number]), item.role, None, item.bytes, item.hides) for item in found]
-    return view.hidden(laid)
+    taken = [item.taken_off() for item in (yield from outermost_on(head, ranges))]
+    return sum(item[0] for item in taken), sum(item[1] for item in taken), sum(item[2] for item in taken)
 
 
 def _ending_in(ranges: Iterable[Range]) -> Plan[list[Lying]]:
     """The overlays that end in ranges."""
+    return [Lying.of(row) for row in (yield _ending(ranges))]
+
+
+def _ending(ranges: Iterable[Range]) -> Ask:
     keys = [[key_of(item.strand, item.lo), key_of(item.strand, item.hi)] for item in ranges]
-    return [Lying.of(row) for row in (yield Ask("overlays_ending", (jsontext.encode(keys),)))]
+    return Ask("overlays_ending", (jsontext.encode(keys),))
 
 
 def _texts(found: Sequence[Lying]) -> Plan[dict[int, Any]]:

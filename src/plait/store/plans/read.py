@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -58,23 +59,37 @@ class Counted:
         self._counts[head.incarnation] = count
 
 
-def path(ref: SessionRef, leaf: Parent) -> Plan[Path | None]:
-    """The path to a leaf, fixed in one committed state."""
+def path(ref: SessionRef, leaf: Parent, *, raw: bool = False) -> Plan[Path | None]:
+    """The path to a leaf, fixed in one committed state; `raw`: without the overlays that lie on it."""
     head = yield from common.take(ref)
     if head is None:
         return None
     fixed = yield from common.fixed_path(head, leaf)
-    return replace(fixed, laid=(yield from overlays.laid_on(head, fixed.ranges))) if head.overlays else fixed
+    if raw or not head.overlays:
+        return fixed
+    return replace(fixed, laid=(yield from overlays.laid_on(head, fixed.ranges)))
 
 
 def recent(
     ref: SessionRef, leaf: Parent, *, count: int | None, budget_bytes: int | None, counted: Counted
 ) -> Plan[tuple[Path, Suffix] | None]:
-    """The path to a leaf with its longest suffix within both bounds."""
-    fixed = yield from path(ref, leaf)
-    if fixed is None:
+    """The path to a leaf with its longest suffix within both bounds, and of its overlays those in the suffix."""
+    head = yield from common.take(ref)
+    if head is None:
         return None
-    return fixed, (yield from suffix(ref, fixed, count=count, budget_bytes=budget_bytes, counted=counted))
+    fixed = yield from common.fixed_path(head, leaf)
+    end: End | None = None
+    lying: list[overlays.Lying] = []
+    if count is not None or budget_bytes is not None:
+        lying, unseen_upto = yield from overlays.outermost_near_end(head, fixed.ranges)
+        end = yield from _suffix_end(fixed, _spans(lying), count, budget_bytes)
+        end = None if end.rows and end.start <= unseen_upto else end
+    if end is None:
+        lying = yield from overlays.outermost_on(head, fixed.ranges)
+        end = yield from _suffix_end(fixed, _spans(lying), count, budget_bytes)
+    shown = [item for item in lying if item.last >= end.start] if end.rows else []
+    fixed = replace(fixed, laid=(yield from overlays.laid(shown, fixed.ranges))) if shown else fixed
+    return fixed, (yield from _suffix(head, fixed, end, counted))
 
 
 def load(
@@ -86,27 +101,38 @@ def load(
     newest_first: bool,
     limit: int,
     budget_bytes: int,
+    shown: bool = False,
 ) -> Plan[Found]:
-    """The next rows of a path between two seqs, in the order asked for."""
+    """The next rows of a path between two seqs, in the order asked for; `shown`: that no overlay on it hides."""
     yield from _same_life(ref, path)
+    path = path if shown or not path.laid else replace(path, laid=())
     return (yield from _window(path, after_seq, before_seq, newest_first, limit, budget_bytes))
 
 
 def _window(
     path: Path, after_seq: int | None, before_seq: int | None, newest_first: bool, limit: int, budget_bytes: int
 ) -> Plan[Found]:
-    ranges = common.between(path.ranges, after_seq, before_seq, newest_first=newest_first)
+    ranges: Iterable[Range] = common.between(path.ranges, after_seq, before_seq, newest_first=newest_first)
+    ranges = view.uncovered(ranges, path.laid, newest_first=newest_first) if path.laid else ranges
     rows = yield from _rows(ranges, newest_first, limit, budget_bytes)
     found = yield from _built(path, rows[::-1] if newest_first else rows)
     return found[::-1] if newest_first else found
 
 
 def _built(path: Path, rows: list[Row]) -> Plan[Found]:
-    """The messages of rows that follow one another on a path."""
+    """The messages of rows that follow one another on a path, but for what its overlays hide."""
     if not rows:
         return []
-    before = yield from common.last_before(path.ranges, rows[0][messages.KEY] & SEQ_MASK)
-    return (yield from messages.build(rows, before[1] if before else None))
+    seqs = [row[messages.KEY] & SEQ_MASK for row in rows] if path.laid else []
+    starts = view.gaps(seqs, path.laid)
+    if not starts:
+        before = yield from common.last_before(path.ranges, rows[0][messages.KEY] & SEQ_MASK)
+        return (yield from messages.build(rows, before[1] if before else None))
+    above = yield from common.last_before_each(path.ranges, [seqs[n] for n in (0, *starts)])
+    found: Found = []
+    for first, end in pairwise((0, *starts, len(rows))):
+        found += yield from messages.build(rows[first:end], above.get(seqs[first]))
+    return found
 
 
 def _same_life(ref: SessionRef, path: Path) -> Plan[Head]:
@@ -273,17 +299,26 @@ def suffix(
 ) -> Plan[Suffix]:
     """Where the longest suffix of what the path shows begins, within both bounds, and what the whole path holds."""
     head = yield from _same_life(ref, path)
-    loaded: Found | None = None
-    start = 0
-    if count is not None and count <= SUFFIX_ROWS and budget_bytes is None and not path.laid:
-        loaded = yield from _newest(path, count)
-        start = loaded[0].seq if loaded else 0
-    if loaded is None:
-        start, rows, size = yield from _suffix_start(path, count, budget_bytes)
-        if rows <= SUFFIX_ROWS and size <= messages.LARGE_BYTES:
-            loaded = (yield from _shown(path, start, rows, size)) if rows else []
-    hidden = view.hidden(path.laid)
-    return Suffix(start, *(yield from _holds(head, path.ranges, counted)), loaded, hidden)
+    spans = [Span(item.overlay.from_seq, item.overlay.to_seq, item.bytes) for item in path.laid]
+    end = yield from _suffix_end(path, spans, count, budget_bytes)
+    return (yield from _suffix(head, path, end, counted))
+
+
+def _suffix(head: Head, path: Path, end: End, counted: Counted) -> Plan[Suffix]:
+    """A suffix with what the whole path holds, and itself if it is little."""
+    loaded = end.loaded
+    if loaded is None and end.rows <= SUFFIX_ROWS and end.size <= messages.LARGE_BYTES:
+        loaded = (yield from _shown(path, end)) if end.rows else []
+    hidden = yield from _hides(head, path.ranges)
+    return Suffix(end.start, *(yield from _holds(head, path.ranges, counted)), loaded, hidden)
+
+
+def _hides(head: Head, ranges: Sequence[Range]) -> Plan[Sums]:
+    """What overlays take off a path: known if it is the active one."""
+    end = key_of(ranges[-1].strand, ranges[-1].hi) if ranges else 0
+    if head.leaf == end and head.hidden_messages is not None:
+        return head.hidden_messages, head.hidden_bytes or 0, head.hidden_tokens or 0
+    return (yield from overlays.hidden_on(head, ranges))
 
 
 def _holds(head: Head, ranges: Sequence[Range], counted: Counted) -> Plan[Sums]:
@@ -316,22 +351,22 @@ def _goes_on(head: Head, last: Count, end: Range) -> Plan[bool]:
 
 
 def _newest(path: Path, count: int) -> Plan[Found | None]:
-    """The newest messages of a path that hides nothing, oldest first; `None` if they are not little."""
+    """The newest rows of a path, oldest first; `None` if they are not little."""
     ranges = common.between(path.ranges, None, None, newest_first=True)
     rows = (yield from _rows(ranges, True, count, messages.LARGE_BYTES + 1)) if count else []
     if sum(row[messages.BYTES] for row in rows) > messages.LARGE_BYTES:
         return None
+    path = replace(path, laid=()) if path.laid else path
     return (yield from _built(path, rows[::-1]))
 
 
-def _shown(path: Path, start: int, rows: int, size: int) -> Plan[Found]:
-    """All that a path shows from a seq on."""
+def _shown(path: Path, end: End) -> Plan[Found]:
+    """All that a path shows from where a suffix begins."""
     found: Found = []
-    for item in view.plan(path, after_seq=start - 1):
-        if isinstance(item, view.Run):
-            found += yield from _window(path, item.lo - 1, item.hi + 1, False, rows, size + 1)
-        else:
-            found.append(item)
+    for stretch in view.stretches(path, after_seq=end.start - 1):
+        run = stretch.run
+        rows = (yield from _window(path, run.lo - 1, run.hi + 1, False, end.rows, end.size + 1)) if run else []
+        found += [*stretch.take(rows), *stretch.rest()]
     return found
 
 
@@ -359,23 +394,50 @@ class _Suffix:
         return True
 
 
-def _suffix_start(path: Path, count: int | None, budget_bytes: int | None) -> Plan[tuple[int, int, int]]:
-    """The seq that the suffix begins at, its messages and its bytes."""
+class Span(Struct, frozen=True):
+    """A stretch of seqs that is shown as one message of so many bytes, or not at all (0)."""
+
+    first: int
+    last: int
+    bytes: int
+
+
+class End(Struct, frozen=True):
+    """The end of what a path shows: the seq it begins at, its messages and bytes; itself where that was little."""
+
+    start: int
+    rows: int
+    size: int
+    loaded: Found | None = None
+
+
+def _spans(lying: Iterable[overlays.Lying]) -> list[Span]:
+    return [Span(item.first, item.last, item.bytes) for item in lying]
+
+
+def _suffix_end(path: Path, spans: Sequence[Span], count: int | None, budget_bytes: int | None) -> Plan[End]:
+    """The longest suffix within both bounds of a path on which these spans lie, root first."""
+    covered = spans[-1].last if spans else 0
+    enough = count is not None and (not spans or covered + count <= path.ranges[-1].hi)
+    if count is not None and enough and count <= SUFFIX_ROWS and budget_bytes is None:
+        loaded = yield from _newest(path, count)
+        if loaded is not None and (not loaded or loaded[0].seq > covered):
+            return End(loaded[0].seq if loaded else 0, len(loaded), 0, loaded)
     found = _Suffix(count, budget_bytes)
     heavy = count is None and budget_bytes is None
-    for item in reversed(view.plan(path)):
-        if isinstance(item, view.Run):
-            fits = yield from _take_rows(path, item, found, heavy=heavy)
-        else:
-            fits = found.take(item.overlay.from_seq, item.bytes)
-        if not fits:
-            break
-    return found.start, found.taken, found.total
+    before: int | None = None
+    for span in reversed(spans):
+        fits = yield from _take_rows(path, found, span.last, before, heavy=heavy)
+        if not fits or (span.bytes and not found.take(span.first, span.bytes)):
+            return End(found.start, found.taken, found.total)
+        before = span.first
+    yield from _take_rows(path, found, None, before, heavy=heavy)
+    return End(found.start, found.taken, found.total)
 
 
-def _take_rows(path: Path, run: view.Run, found: _Suffix, *, heavy: bool) -> Plan[bool]:
-    """Take the rows of a run, newest first, as long as they fit; whether all of them did."""
-    for item in common.between(path.ranges, run.lo - 1, run.hi + 1, newest_first=True):
+def _take_rows(path: Path, found: _Suffix, after: int | None, before: int | None, *, heavy: bool) -> Plan[bool]:
+    """Take the rows between two seqs, newest first, as long as they fit; whether all of them did."""
+    for item in common.between(path.ranges, after, before, newest_first=True):
         if found.left <= 0:
             return False
         args = (key_of(item.strand, item.lo), key_of(item.strand, item.hi), found.left)

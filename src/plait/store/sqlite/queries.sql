@@ -232,6 +232,13 @@ SELECT key, id FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT 1;
 -- The last surviving key and id of a key range.
 SELECT key, id FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key DESC LIMIT 1;
 
+-- last_in_each
+-- For each (seq, lo, hi) of a JSON list, the id of the last message of a key range, null if there is none.
+SELECT json_extract(r.value, '$[0]'),
+       (SELECT id FROM message
+         WHERE key BETWEEN json_extract(r.value, '$[1]') AND json_extract(r.value, '$[2]') ORDER BY key DESC LIMIT 1)
+  FROM json_each(:ranges) AS r;
+
 -- newest_message
 -- The key and seq of the message of highest seq in a session.
 SELECT newest, max(newest & 4294967295) FROM (
@@ -551,6 +558,12 @@ SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes
        o.covered_messages, o.covered_bytes, o.covered_tokens, o.left_messages, o.left_bytes, o.left_tokens, o.stale, o.id
   FROM json_each(:ranges) AS r
  CROSS JOIN overlay AS o ON o.place BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]');
+
+-- overlays_down
+-- The overlays that end in a key range, the last first, without what they say.
+SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes, o.created_at,
+       o.covered_messages, o.covered_bytes, o.covered_tokens, o.left_messages, o.left_bytes, o.left_tokens, o.stale, o.id
+  FROM overlay AS o WHERE o.place BETWEEN :lo AND :hi ORDER BY o.place DESC LIMIT :limit;
 
 -- overlay_texts
 -- What the overlays of a JSON list of numbers say, and of what.

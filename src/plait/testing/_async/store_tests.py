@@ -1270,6 +1270,28 @@ class AsyncStoreTests:
         await store.delete(self.ref(), ["b"])
         assert await self.laid(store, "d") == []
 
+    async def test_a_path_is_read_raw_or_as_its_overlays_leave_it(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d", "e", "f")
+        await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
+        await overlaying.add_overlay(self.ref(), self.overlay("p", "e", "e", None))
+        raw, path = await store.path(self.ref(), LEAF, raw=True), await self.the_path(store)
+        assert raw is not None and raw.laid == () and raw.ranges == path.ranges
+        assert (raw.leaf_id, raw.version, raw.incarnation) == (path.leaf_id, path.version, path.incarnation)
+        for newest_first in (False, True):
+            for limit in (1, 2, 50):
+                options: dict[str, Any] = {"newest_first": newest_first, "limit": limit}
+                rows = await store.load(self.ref(), path, shown=True, **options)
+                left = ["f", "d", "a"] if newest_first else ["a", "d", "f"]
+                assert [(row.id, row.parent_id) for row in rows] == [
+                    (id, {"a": None, "d": "c", "f": "e"}[id]) for id in left[:limit]
+                ]
+                assert await store.load(self.ref(), raw, shown=True, **options) == await store.load(
+                    self.ref(), path, **options
+                )
+        rows = await store.load(self.ref(), path, after_seq=rows[-1].seq, before_seq=rows[0].seq, shown=True)
+        assert [row.id for row in rows] == ["d"]
+
     async def test_the_same_overlay_is_added_once(self, store: AsyncStore) -> None:
         overlaying = self.overlaying(store)
         await self.add(store, "a", "b", "c")

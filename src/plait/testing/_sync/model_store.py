@@ -338,7 +338,7 @@ class ModelStore:
         row = life.rows.get(id) if life else None
         return None if row is None else _message(row, self._media(session.scope))
 
-    def path(self, session: SessionRef, leaf: Parent) -> Path | None:
+    def path(self, session: SessionRef, leaf: Parent, *, raw: bool = False) -> Path | None:
         """The path to `leaf`, `LEAF` for the active one; `None` if there is no such session."""
         life = self._find(session)
         if life is None:
@@ -346,7 +346,8 @@ class ModelStore:
         rows = _path_rows(life, life.leaf if isinstance(leaf, Leaf) else leaf)
         trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
         version = self._counters[_key(session)].version
-        return Path(life.incarnation, version, rows[-1].new.id if rows else None, _ranges(trail), _laid(life, trail))
+        laid = () if raw else _laid(life, trail)
+        return Path(life.incarnation, version, rows[-1].new.id if rows else None, _ranges(trail), laid)
 
     def load(
         self,
@@ -358,12 +359,16 @@ class ModelStore:
         newest_first: bool = False,
         limit: int = 50,
         budget_bytes: int = 4 << 20,
+        shown: bool = False,
     ) -> list[Message | Damaged]:
         """The next rows of `path` between two seqs (both excluded), in the order asked for."""
+        hidden = [(laid.overlay.from_seq, laid.overlay.to_seq) for laid in path.laid] if shown else []
         rows = [
             row
             for row in self._rows_on(session, path)
-            if (after_seq is None or row.seq > after_seq) and (before_seq is None or row.seq < before_seq)
+            if (after_seq is None or row.seq > after_seq)
+            and (before_seq is None or row.seq < before_seq)
+            and not any(first <= row.seq <= last for first, last in hidden)
         ]
         window = _window(rows[::-1] if newest_first else rows, limit, budget_bytes)
         return [_message(row, self._media(session.scope)) for row in window]

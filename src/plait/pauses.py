@@ -173,17 +173,24 @@ def _is_coroutine_function(function: Callable[..., Any]) -> bool:
 
 
 class AsyncBackground:
-    """Work that goes on beside the caller, one piece at a time; further pieces asked for meanwhile are let be."""
+    """Work that goes on beside the caller, one piece at a time; of pieces asked for meanwhile the last is done after it."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._next: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin `work`, unless some is going on."""
+        """Begin `work`, or do it when what is going on is done."""
         import asyncio
 
+        self._next = work
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(work())
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._next is not None:
+            work, self._next = self._next, None
+            await work()
 
     async def join(self) -> None:
         """Return when nothing is going on."""
@@ -198,19 +205,35 @@ class Background:
     """The same with threads."""
 
     def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-
-    def start(self, work: Callable[[], None]) -> None:
-        """Begin `work`, unless some is going on."""
         import threading
 
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=work, name="plait-compaction", daemon=True)
-            self._thread.start()
+        self._thread: threading.Thread | None = None
+        self._next: Callable[[], None] | None = None
+        self._lock = threading.Lock()  # or work asked for while a thread ends would be lost
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin `work`, or do it when what is going on is done."""
+        import threading
+
+        with self._lock:
+            self._next = work
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="plait-compaction", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                work, self._next = self._next, None
+                if work is None:
+                    self._thread = None
+                    return
+            work()
 
     def join(self) -> None:
         """Return when nothing is going on."""
         import threading
 
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()

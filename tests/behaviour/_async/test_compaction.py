@@ -244,6 +244,22 @@ async def test_messages_that_arrive_while_compacting_are_kept_and_a_changed_rang
     assert "m7" not in await ids_of(chat.transcript()) and len(await ids_of(chat.transcript())) == 20 - 1 + 3 * 6
 
 
+async def test_a_range_that_loses_an_end_while_it_is_summarized_is_given_up(chat: AsyncSession) -> None:
+    await fill(chat, 20)
+    chat.on_compaction(plait.compact_function(failing, keep_recent_tokens=200))
+    for end in ("from_id", "to_id"):
+        planned = getattr(await chat.compact(dry_run=True), end)
+
+        async def slow(prompt: str, id: str = planned) -> str:
+            await chat.delete(id)
+            return "Goal: none."
+
+        compacting(chat, slow)
+        given_up = await chat.compact()
+        assert not given_up.done and "changed meanwhile" in given_up.reason
+    assert await chat.overlays() == []
+
+
 async def test_another_process_that_compacts_is_not_joined(
     chat: AsyncSession, reopened: Callable[[], AsyncSessions]
 ) -> None:

@@ -354,8 +354,9 @@ class Hit(Struct, frozen=True):
 
     `snippet` is the piece of its text that shows why, on one line; `highlights` are the ranges of
     `snippet` that hold the words asked for. A better match has a higher `score`. `on_path` says
-    whether the message is on the active path, `covered` whether an overlay hides it there; read on
-    with `session.around(hit.id)`, or the whole branch with `session.transcript(hit.leaf_id)`.
+    whether the message is on the active path, `leaf_id` where its branch ends, `covered` whether an
+    overlay hides it on the path to there; read on with `session.around(hit.id)`, or the whole branch
+    with `session.transcript(hit.leaf_id)`.
     """
 
     session_id: str
@@ -412,16 +413,14 @@ class Attachment(Struct, frozen=True):
 class Change(Struct, frozen=True):
     """One committed change of a session, as a subscriber is told of it or a feed delivers it.
 
-    `kind` is one of append, import, update, delete, clear, checkout, compact, overlay, session and delete session.
-    `message` and `parent_id` come with append and import, `message` with update, `ids` with delete,
-    `overlay` with compact and overlay; `removed` says that it was taken away.
     `kind` is one of append, import, update, delete, clear, checkout, compact, overlay, context, session
     and delete session, or error, which only subscribers hear of. `ids` names the messages (or the
-    overlay) it is about. `message` comes with append, import and update, `parent_id` with the first two.
+    overlay) it is about. `message` comes with append, import and update, `parent_id` with the first two,
+    `overlay` with compact and overlay; `removed` says that it was taken away.
     With `leaf_moved` the active leaf is now `leaf_id`, `None` if no message is left.
 
-    A feed reads the message as it is when the change is delivered: `None` if it is gone, and then
-    there is no `parent_id`; `damaged` if it cannot be read. `version` counts a session's changes,
+    A feed reads message and overlay as they are when the change is delivered: `None` if that is gone,
+    and then there is no `parent_id`; `damaged` if a message cannot be read. `version` counts a session's changes,
     `at` is when it was made (of a message: its own time), and `cursor` is where a feed goes on
     after it. With error, `error` is what failed on a change of the kind `during`.
     """

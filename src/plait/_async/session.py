@@ -356,7 +356,7 @@ class AsyncSession:
         with self._sessions.telemetry.operation("add_overlay", self.id):
             added = await store.add_overlay(self._ref, new, leaf=leaf, expect_version=expect_version)
         if added.inserted:
-            await self._tell(Change("overlay", self.id, overlay=added.overlay))
+            await self._tell(Change("overlay", self.id, ids=(added.overlay.id,), overlay=added.overlay))
         return added
 
     async def archive(self, from_id: str, to_id: str, *, leaf: Parent = LEAF) -> OverlayAdded:
@@ -376,7 +376,7 @@ class AsyncSession:
         with self._sessions.telemetry.operation("remove_overlay", self.id):
             removed = await overlaying(self._store).remove_overlay(self._ref, arguments.id_asked("id", id))
         if removed is not None:
-            await self._tell(Change("overlay", self.id, overlay=removed, removed=True))
+            await self._tell(Change("overlay", self.id, ids=(removed.id,), overlay=removed, removed=True))
         return removed is not None
 
     async def overlays(self, leaf: Parent = LEAF, *, all: bool = False) -> list[Overlay]:

@@ -102,8 +102,7 @@ class Head(Struct):
     first needed: the surviving leaf's id, and whether its strand can simply be gone on with.
     `hidden_*` is what overlays take off the active path, likewise `None` when it is to be counted.
     In a write `searched` says that there is a search index to follow the data, and `to_mark` that it
-    does not know yet that the session was written to.
-    first needed: the surviving leaf's id, and whether its strand can simply be gone on with. `tick` is the
+    does not know yet that the session was written to. `tick` is the
     store's, `pulse` the one in which the session last noted where it stood.
     """
 

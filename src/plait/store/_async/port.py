@@ -343,7 +343,8 @@ class AsyncOverlaying(AsyncStore, Protocol):
         answers it with `covered=True` and adds nothing, except that a compaction strictly inside
         one raises `ConflictError`, as does any range that crosses an overlay on a path that both
         would lie on. With `expect_version`, `StaleValueError` if a message in the range was
-        updated or deleted, or an overlay that ends in it added or removed, after that version.
+        updated or deleted, or an overlay that ends in it added or removed, after that version, and
+        if an end of the range is not there, or not on the path, in a session that has moved on.
         `NotFoundError` for an absent session or message, `UsageError` for one off the path.
         """
         ...

@@ -19,9 +19,9 @@ from plait.logic import feed
 from plait.logic.feed import Position, ScopePosition
 from plait.logic.ids import STAGE_PREFIX
 from plait.logic.strands import key_of, seq_of, strand_of
-from plait.model import Change, Changes, Damaged, Json, Message
+from plait.model import Change, Changes, Damaged, Json, Message, Overlay
 from plait.store.plan import Ask, Do, Head, Plan, Row, Take
-from plait.store.plans import common, messages
+from plait.store.plans import common, messages, overlays
 from plait.store.protocol import Scope, SessionRef
 
 NEAR = 512
@@ -109,8 +109,9 @@ def _part(ref: SessionRef, head: Head, start: Position, limit: int, budget_bytes
     entries = [entry for entry in entries if entry.version <= bound]
     taken = entries[:limit]
     found, count = yield from _contents(head, taken, budget_bytes)
+    laid, count = yield from _overlays(head, taken[:count], budget_bytes)
     done = count == len(entries) and bound == head.version
-    changes, position = yield from _changes(ref, head, start, taken[:count], found)
+    changes, position = yield from _changes(ref, head, start, taken[:count], found, laid)
     return Part(changes, _end(head, start.kept) if done else position, done)
 
 
@@ -228,12 +229,43 @@ def _content_key(head: Head, entry: Entry) -> int:
     """The key of the message whose content goes with a change, 0 if none does."""
     if entry.row is None:
         return entry.key
-    same_life = head.live and entry.row[1] == head.incarnation
-    return int(entry.data.get("key", 0)) if same_life and entry.row[2] == "update" else 0
+    return int(entry.data.get("key", 0)) if entry.row[2] == "update" and _is_now(head, entry) else 0
+
+
+def _is_now(head: Head, entry: Entry) -> bool:
+    """Whether a change row is of the life that the session has now."""
+    return entry.row is not None and bool(head.live) and entry.row[1] == head.incarnation
+
+
+def _overlays(head: Head, entries: Sequence[Entry], budget_bytes: int) -> Plan[tuple[dict[str, Overlay | None], int]]:
+    """The overlays that entries name as they are now, and how many entries the budget allows, at least one."""
+    found: dict[str, Overlay | None] = {}
+    for n, entry in enumerate(entries):
+        id = _overlay_id(head, entry)
+        if id is None or id in found:
+            continue
+        if budget_bytes <= 0 and n:
+            return found, n
+        overlay = yield from overlays.find(head, id)
+        found[id] = overlay
+        budget_bytes -= len(overlay.summary or "") if overlay is not None else 0
+    return found, len(entries)
+
+
+def _overlay_id(head: Head, entry: Entry) -> str | None:
+    """The id of the overlay that goes with a change, if one does."""
+    if entry.row is None or entry.row[2] not in ("compact", "overlay") or not _is_now(head, entry):
+        return None
+    return str(entry.data["id"])
 
 
 def _changes(
-    ref: SessionRef, head: Head, start: Position, entries: Sequence[Entry], found: dict[int, Row]
+    ref: SessionRef,
+    head: Head,
+    start: Position,
+    entries: Sequence[Entry],
+    found: dict[int, Row],
+    laid: dict[str, Overlay | None],
 ) -> Plan[tuple[list[Change], Position]]:
     changes: list[Change] = []
     position = start
@@ -246,7 +278,8 @@ def _changes(
         last = row or last
         cursor = feed.session_cursor(ref, position)
         if entry.row is not None:
-            changes.append(_recorded(ref, entry, message, cursor))
+            overlay = laid.get(_overlay_id(head, entry) or "")
+            changes.append(_recorded(ref, entry, message, overlay, cursor))
         elif message is not None:
             changes.append(_inserted(ref, entry, message, cursor))
     return changes, position
@@ -276,7 +309,9 @@ def _inserted(ref: SessionRef, entry: Entry, message: Message | Damaged, cursor:
     )
 
 
-def _recorded(ref: SessionRef, entry: Entry, message: Message | Damaged | None, cursor: str) -> Change:
+def _recorded(
+    ref: SessionRef, entry: Entry, message: Message | Damaged | None, overlay: Overlay | None, cursor: str
+) -> Change:
     assert entry.row is not None
     version, _, kind, at_us, _, _ = entry.row
     data = entry.data
@@ -287,6 +322,8 @@ def _recorded(ref: SessionRef, entry: Entry, message: Message | Damaged | None, 
         ref.id,
         message if isinstance(message, Message) else None,
         ids=tuple(ids),
+        overlay=overlay,
+        removed=bool(data.get("removed")),
         leaf_moved=moved,
         leaf_id=data.get("id") if kind == "checkout" else data.get("leaf"),
         damaged=message if isinstance(message, Damaged) else None,
@@ -330,6 +367,7 @@ class Reader:
         part = yield from _part(ref, head, place, self._limit - len(self.changes), self._budget)
         self.changes += part.changes
         self._budget -= sum(change.message.bytes for change in part.changes if change.message is not None)
+        self._budget -= sum(len(change.overlay.summary or "") for change in part.changes if change.overlay is not None)
         self.at[head.session] = part.position
         return head if part.done else None
 

@@ -8,7 +8,7 @@ from plait import jsontext
 from plait.errors import ConflictError, LimitError, NotFoundError
 from plait.logic.strands import MAX_SEQ, seq_of, strand_of
 from plait.store.plan import Ask, Do, Head, Plan
-from plait.store.plans import common, messages, overlays
+from plait.store.plans import common, messages, overlays, read
 from plait.store.plans import stage as staging
 from plait.store.plans.common import Mark
 from plait.store.protocol import Graft, SessionRef
@@ -61,17 +61,28 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
     yield from overlays.graft(source, head)
     yield Do("graft_message_ids", (head.incarnation, source.incarnation))
     yield from _search_again(head, source)
+    merged = yield from _merged(source)
     yield Do("graft_strands", (head.incarnation, source.incarnation))
     head.version += source.version
     head.add(source.messages, source.bytes, source.tokens, on_path=False)
     head.located = False
     moved = yield from _follow(head, leaf)
-    merged = [source.next_seq - source.version, source.next_seq - 1]
     data = {"id": leaf, "merged": merged} if moved else {"merged": merged}
     yield from common.record(head, "checkout" if moved else "session", mark, data)
+    if source.overlays:
+        head.version += source.version  # what the record says of overlays comes after what it says of the merge
     yield from common.touch(target, head, mark)
     yield from staging.forget(stage, source)
     return source.messages
+
+
+def _merged(source: Head) -> Plan[list[int]]:
+    """The first and the last seq of the staged messages, which nobody else's lie between."""
+    first = source.next_seq - source.version
+    if source.version > source.messages:  # more was done than messages written: overlays laid, messages deleted
+        keys = yield from read.next_keys(source, first - 1, 1, 1)
+        first = seq_of(keys[0]) if keys else source.next_seq
+    return [first, source.next_seq - 1]
 
 
 def _refuse_doubles(target: SessionRef, into: int, source: int) -> Plan[None]:

@@ -186,7 +186,12 @@ def listing(ref: SessionRef, leaf: Parent, *, everywhere: bool) -> Plan[list[Ove
 def get(ref: SessionRef, id: str) -> Plan[Overlay | None]:
     """One overlay."""
     head = yield from common.take(ref)
-    found = (yield from _find(head, id)) if head else None
+    return (yield from find(head, id)) if head else None
+
+
+def find(head: Head, id: str) -> Plan[Overlay | None]:
+    """One overlay of a session whose head is taken."""
+    found = yield from _find(head, id)
     return None if found is None else found[1]
 
 
@@ -248,8 +253,9 @@ def add(
     if known is not None:
         return OverlayAdded(known[1], inserted=False)
     path = yield from common.path_to((yield from common.resolve(head, leaf)))
-    last = yield from _end(head, new.to_id, path)
-    first = yield from _end(head, new.from_id, path)
+    moved = expect_version is not None and expect_version < head.version
+    last = yield from _end(head, new.to_id, path, moved)
+    first = yield from _end(head, new.from_id, path, moved)
     ranges = _between(path, seq_of(first), seq_of(last))
     if not ranges:
         raise UsageError(f"message {new.to_id!r} comes before {new.from_id!r}; give the older one first")
@@ -264,9 +270,11 @@ def add(
     return OverlayAdded(stored)
 
 
-def _end(head: Head, id: str, path: Sequence[Range]) -> Plan[int]:
-    """The key of an end of a range, which is on the path."""
+def _end(head: Head, id: str, path: Sequence[Range], moved: bool) -> Plan[int]:
+    """The key of an end of a range, which is on the path; if the session `moved` on, it may have been once."""
     key = yield from common.find(head, id)
+    if moved and not common.on_ranges(key, path):
+        raise StaleValueError(f"message {id!r} is not on that path any more; read the range again")
     if not key:
         raise NotFoundError(f"there is no message {id!r} in this session to lay an overlay on")
     if not common.on_ranges(key, path):
@@ -438,10 +446,15 @@ def copy(source: Head, path: Sequence[Range], target: Head, mark: Mark) -> Plan[
 
 
 def graft(source: Head, target: Head) -> Plan[None]:
-    """Make the overlays of staged messages a session's own, with their change records."""
+    """Make the overlays of staged messages a session's own, with their change records.
+
+    These come after the record of the merge, which says where its messages are: a reader of the feed
+    that stops between them knows it.
+    """
     if source.overlays:
-        yield Do("graft_overlays", (target.incarnation, target.version, source.incarnation))
-        yield Do("graft_changes", (target.session, target.version, target.incarnation, source.session))
+        shift = target.version + source.version + 1
+        yield Do("graft_overlays", (target.incarnation, shift, source.incarnation))
+        yield Do("graft_changes", (target.session, shift, target.incarnation, source.session))
         target.overlays += source.overlays
 
 

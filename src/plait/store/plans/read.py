@@ -247,7 +247,7 @@ def everything(ref: SessionRef, *, after_seq: int, limit: int, budget_bytes: int
     head = yield from common.take(ref)
     if head is None:
         return []
-    keys = yield from _next_keys(head, after_seq, limit, budget_bytes)
+    keys = yield from next_keys(head, after_seq, limit, budget_bytes)
     found: Found = []
     last_ids: dict[int, str] = {}
     for row in (yield from _of_keys(keys)):
@@ -262,7 +262,7 @@ def everything(ref: SessionRef, *, after_seq: int, limit: int, budget_bytes: int
     return found
 
 
-def _next_keys(head: Head, after_seq: int, limit: int, budget_bytes: int) -> Plan[list[int]]:
+def next_keys(head: Head, after_seq: int, limit: int, budget_bytes: int) -> Plan[list[int]]:
     """Keys of the next messages of all branches, no further one once their sizes reach the budget.
 
     Looks at a stretch of seqs at a time, longer ones where few survive, and sorts keys only: what

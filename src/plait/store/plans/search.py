@@ -331,28 +331,30 @@ def _shown(scope: Scope, found: Sequence[Found], asked: Asked) -> Plan[list[Hit]
 
 
 class Places(Struct, frozen=True):
-    """What of a session says where a hit is: its active path and that one's leaf, and what overlays cover."""
+    """What of a session says where a hit is: its active path and that one's leaf, and which overlays end where."""
 
     path: tuple[Range, ...]
     leaf_id: str
-    covered: frozenset[int]
+    ends: dict[int, list[int]]
+    """For each hit that overlays cover on some path, the keys of the places where these end."""
 
 
 def _places(ref: SessionRef, keys: Sequence[int]) -> Plan[Places]:
     head: Head | None = yield Take(ref)
     if head is None:
-        return Places((), "", frozenset())
+        return Places((), "", {})
     path = yield from common.path_to(head.leaf)
     row = yield from common.last_row(reversed(path))
-    covered = yield from overlays.over(head, keys)
-    return Places(path, row[1] if row else "", frozenset(covered))
+    ends = {key: [item.place for item in over] for key, over in (yield from overlays.over(head, keys)).items()}
+    return Places(path, row[1] if row else "", ends)
 
 
 def _hit(item: Found, row: Row, places: Places, asked: Asked) -> Plan[Hit]:
-    on_path, leaf_id = common.on_ranges(item.key, places.path), places.leaf_id
+    on_path, leaf_id, path = common.on_ranges(item.key, places.path), places.leaf_id, places.path
     if not on_path:
         last = yield Ask("last_in_range", (item.key, key_of(strand_of(item.key), MAX_SEQ)))
         leaf_id = last[0][1]
+        path = (Range(strand_of(item.key), item.seq, seq_of(last[0][0])),)
     snippet = snippets.make((yield from indexing.text_of(row)), asked.words, asked.tokenize)
     return Hit(
         session_id=item.session,
@@ -364,6 +366,6 @@ def _hit(item: Found, row: Row, places: Places, asked: Asked) -> Plan[Hit]:
         highlights=snippet.highlights,
         score=item.score,
         on_path=on_path,
-        covered=item.key in places.covered,
+        covered=any(common.on_ranges(end, path) for end in places.ends.get(item.key, ())),
         leaf_id=leaf_id,
     )

@@ -470,8 +470,9 @@ class AsyncModelStore:
             self._find(session)
             return OverlayAdded(_overlay(life, life.overlays[overlay.id]), inserted=False)
         trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
-        last = _end(life, overlay.to_id, trail)
-        first = _end(life, overlay.from_id, trail)
+        moved = expect_version is not None and expect_version < self._counters[_key(session)].version
+        last = _end(life, overlay.to_id, trail, moved)
+        first = _end(life, overlay.from_id, trail, moved)
         places = tuple(place for place in trail if first.seq <= place[1] <= last.seq)
         if not places:
             raise UsageError(f"message {overlay.to_id!r} comes before {overlay.from_id!r}")
@@ -809,9 +810,11 @@ def _moved(expect: Expect | None, life: _Life | None, counters: _Counters, messa
     )
 
 
-def _end(life: _Life, id: str, trail: _Trail) -> _Row:
-    """The message at an end of a range, which is on the path."""
+def _end(life: _Life, id: str, trail: _Trail, moved: bool) -> _Row:
+    """The message at an end of a range, which is on the path; if the session `moved` on, it may have been once."""
     row = life.rows.get(id)
+    if moved and (row is None or row.trail[-1] not in trail):
+        raise StaleValueError(f"message {id!r} is not on that path any more")
     if row is None:
         raise NotFoundError(f"there is no message {id!r} in this session to lay an overlay on")
     if row.trail[-1] not in trail:
@@ -1016,7 +1019,6 @@ def _candidates(session: str, life: _Life, asked: Search) -> list[brute.Candidat
     rows = list(life.rows.values())
     if not asked.branches:
         rows = _path_rows(life, life.leaf if isinstance(asked.leaf, Leaf) else asked.leaf)
-    hidden = {place for laid in life.overlays.values() for place in laid.places}
     return [
         brute.Candidate(
             session=session,
@@ -1027,11 +1029,18 @@ def _candidates(session: str, life: _Life, asked: Search) -> list[brute.Candidat
             active_at_us=life.active_at_us,
             text=brute.text_of(row.new.format, row.new.body),
             on_path=row.trail[-1] in life.place,
-            covered=row.trail[-1] in hidden,
+            covered=_is_covered(life, row),
             leaf_id=_branch_end(life, row),
         )
         for row in rows
     ]
+
+
+def _is_covered(life: _Life, row: _Row) -> bool:
+    """Whether an overlay hides a message on the active path, or if it is not there, on the path to its branch's end."""
+    place = row.trail[-1]
+    trail = life.place if place in life.place else life.rows[_branch_end(life, row)].trail
+    return any(place in laid.places for laid in _lying_on(life, trail))
 
 
 def _branch_end(life: _Life, row: _Row) -> str:

@@ -1333,6 +1333,11 @@ class AsyncStoreTests:
         assert added.inserted
         with pytest.raises(StaleValueError):
             await overlaying.add_overlay(self.ref(), self.overlay("p", "a", "d"), expect_version=info.version)
+        await store.delete(self.ref(), ["a"])
+        with pytest.raises(StaleValueError):
+            await overlaying.add_overlay(self.ref(), self.overlay("p", "a", "c"), expect_version=info.version)
+        with pytest.raises(NotFoundError):
+            await overlaying.add_overlay(self.ref(), self.overlay("p", "a", "c"))
 
     async def test_changes_below_make_an_overlay_stale_and_totals_follow(self, store: AsyncStore) -> None:
         overlaying = self.overlaying(store)
@@ -1629,6 +1634,16 @@ class AsyncStoreTests:
         await overlaying.add_overlay(self.ref(), self.overlay("o", "a", "b"))
         hits = await searchable.search(self.ref(), Search("tea", newest_first=True))
         assert [(hit.id, hit.covered) for hit in hits] == [("c", False), ("b", True), ("a", True)]
+
+    async def test_what_is_covered_on_another_branch_alone_is_not_said_to_be(self, store: AsyncStore) -> None:
+        searchable, overlaying = self.searchable(store), self.overlaying(store)
+        await self.say(store, a="tea", b="tea", c="tea")
+        await store.append(self.ref(), [self.message("d", "tea")], parent="a")
+        await overlaying.add_overlay(self.ref(), self.overlay("o", "a", "c"), leaf="c")
+        await overlaying.add_overlay(self.ref(), self.overlay("p", "b", "b", None), leaf="b")
+        hits = await searchable.search(self.ref(), Search("tea", newest_first=True))
+        where = [(hit.id, hit.on_path, hit.covered) for hit in hits]
+        assert where == [("d", True, False), ("c", False, True), ("b", False, True), ("a", True, False)]
 
     async def test_a_late_handle_searches_no_other_life(self, store: AsyncStore) -> None:
         searchable = self.searchable(store)

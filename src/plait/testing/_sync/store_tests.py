@@ -1333,6 +1333,11 @@ class StoreTests:
         assert added.inserted
         with pytest.raises(StaleValueError):
             overlaying.add_overlay(self.ref(), self.overlay("p", "a", "d"), expect_version=info.version)
+        store.delete(self.ref(), ["a"])
+        with pytest.raises(StaleValueError):
+            overlaying.add_overlay(self.ref(), self.overlay("p", "a", "c"), expect_version=info.version)
+        with pytest.raises(NotFoundError):
+            overlaying.add_overlay(self.ref(), self.overlay("p", "a", "c"))
 
     def test_changes_below_make_an_overlay_stale_and_totals_follow(self, store: Store) -> None:
         overlaying = self.overlaying(store)
@@ -1629,6 +1634,16 @@ class StoreTests:
         overlaying.add_overlay(self.ref(), self.overlay("o", "a", "b"))
         hits = searchable.search(self.ref(), Search("tea", newest_first=True))
         assert [(hit.id, hit.covered) for hit in hits] == [("c", False), ("b", True), ("a", True)]
+
+    def test_what_is_covered_on_another_branch_alone_is_not_said_to_be(self, store: Store) -> None:
+        searchable, overlaying = self.searchable(store), self.overlaying(store)
+        self.say(store, a="tea", b="tea", c="tea")
+        store.append(self.ref(), [self.message("d", "tea")], parent="a")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "a", "c"), leaf="c")
+        overlaying.add_overlay(self.ref(), self.overlay("p", "b", "b", None), leaf="b")
+        hits = searchable.search(self.ref(), Search("tea", newest_first=True))
+        where = [(hit.id, hit.on_path, hit.covered) for hit in hits]
+        assert where == [("d", True, False), ("c", False, True), ("b", False, True), ("a", True, False)]
 
     def test_a_late_handle_searches_no_other_life(self, store: Store) -> None:
         searchable = self.searchable(store)

@@ -16,6 +16,7 @@ STATEMENTS = load()
 # What a statement may do though it looks like more than an index look-up, and why that is right.
 SORTS = {
     "keys_by_seq": "an export of all branches is in order of arrival, across strands; it sorts keys, not rows",
+    "search_any_best": "hits that are as good as one another come newest first",
     "search_best": "hits that are as good as one another come newest first",
     "search_scope_best": "hits that are as good as one another come newest first",
     "appends_by_seq": "a feed delivers insertions in order of arrival, across strands, a stretch of seqs at a time",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from plait.logic.words import SPACELESS, Token, Tokenize, Words, fold, occurrences
+from plait.logic.words import LONG_PHRASE, SPACELESS, Token, Tokenize, Words, fold, occurrences, unpointed
 
 LENGTH: Final = 160
 """How long a snippet is, in characters of the text, before it is stretched to whole words."""
@@ -25,6 +25,10 @@ _EXTENDERS: Final = (
 )
 _EXTENDS: Final = re.compile(f"[{_EXTENDERS}]")
 _ASCII: Final = re.compile(r"[\x00-\x7f]+")
+_PLAIN: Final = re.compile(r"[0-9a-z]+")
+_SIMPLE: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]+")
+"""Han and kana that folding leaves as they are, each three bytes and a word of its own."""
+
 _SPACELESS: Final = re.compile(f"[{SPACELESS}]")
 _BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
@@ -36,9 +40,9 @@ class Snippet(Struct, frozen=True):
     highlights: tuple[tuple[int, int], ...]
 
 
-def make(text: str, words: Words, tokenize: Tokenize, *, length: int = LENGTH) -> Snippet:
+def make(text: str, finder: Finder, *, length: int = LENGTH) -> Snippet:
     """The piece of `text` around the first place where most of the words stand close together."""
-    spans = _merged(found_in(text, words, tokenize))
+    spans = _merged(finder.found_in(text))
     start, end = _window(text, spans, length)
     prefix, suffix = "…" if start else "", "…" if end < len(text) else ""
     shift = len(prefix) - start
@@ -51,15 +55,63 @@ def _shown(text: str) -> str:
     return _BLANK.sub(" ", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
-def found_in(text: str, words: Words, tokenize: Tokenize) -> list[tuple[int, int]]:
-    """Where the words stand in `text`, as character ranges in order; of whole characters as people see them."""
-    folded, bounds = _aligned(text)
-    tokens = tokenize(folded)
-    found = occurrences(words, tokens)
-    if found is None:
-        return []
-    places = sorted(place for phrase in found for place in phrase)
-    return [_range(text, tokens, bounds, first, last) for first, last in places]
+class Finder:
+    """Says where the words of one query stand, in one text after another."""
+
+    def __init__(self, words: Words, tokenize: Tokenize) -> None:
+        self._words = words
+        self._tokenize = tokenize
+        asked = [word for phrase in words.phrases for word in phrase]
+        self._plain = len(asked) <= LONG_PHRASE and all(map(_PLAIN.fullmatch, asked))
+        self._stems: dict[str, str] = {}
+
+    def found_in(self, text: str) -> list[tuple[int, int]]:
+        """Where the words stand in `text`, as character ranges; of whole characters as people see them."""
+        plain = unpointed(text)
+        if self._plain and plain.isascii():
+            return self._in_plain(plain.lower())
+        folded, bounds = _aligned(text)
+        tokens = self._tokenize(folded)
+        found = occurrences(self._words, tokens)
+        if found is None:
+            return []
+        places = sorted(place for phrase in found for place in phrase)
+        return [_range(text, tokens, bounds, first, last) for first, last in places]
+
+    def _in_plain(self, text: str) -> list[tuple[int, int]]:
+        """The same in lower-case ASCII, where only words that begin alike need to be looked at."""
+        found: list[tuple[int, int]] = []
+        for phrase in self._words.phrases:
+            spans = [(at, end) for at in _starts(text, phrase[0]) if (end := self._end(text, at, phrase))]
+            if not spans:
+                return []
+            found += spans
+        return sorted(found)
+
+    def _end(self, text: str, at: int, phrase: tuple[str, ...]) -> int:
+        """Where a phrase ends that begins at a place, 0 if it does not stand there."""
+        for wanted in phrase:
+            run = _PLAIN.search(text, at)
+            if run is None or self._stem(run[0]) != wanted:
+                return 0
+            at = run.end()
+        return at
+
+    def _stem(self, word: str) -> str:
+        stem = self._stems.get(word)
+        if stem is None:
+            stem = self._stems[word] = self._tokenize(word)[0][2]
+        return stem
+
+
+def _starts(text: str, stem: str) -> Iterator[int]:
+    """Where words begin that the index may know by this name: an ending changes a letter at most, of `-ble` two."""
+    prefix = stem[: max(len(stem) - (2 if stem.endswith("ble") else 1), 1)]
+    at = text.find(prefix)
+    while at >= 0:
+        if at == 0 or not text[at - 1].isalnum():
+            yield at
+        at = text.find(prefix, at + 1)
 
 
 def _range(text: str, tokens: Sequence[Token], bounds: Sequence[int] | None, first: int, last: int) -> tuple[int, int]:
@@ -76,21 +128,27 @@ def _aligned(text: str) -> tuple[str, list[int] | None]:
     pieces: list[str] = []
     origin: list[int] = []
     for start, end in _clusters(text):
-        piece = fold(text[start:end])
-        pieces.append(piece)
-        if end - start == len(piece) and piece.isascii():
+        run = text[start:end]
+        if run.isascii():
+            pieces.append(fold(run))
             origin.extend(range(start, end))
+        elif _SIMPLE.fullmatch(run):
+            pieces.append(f" {' '.join(run)} ")
+            origin.append(start)
+            origin.extend([place for place in range(start, end) for _ in range(4)])  # three bytes and the space after
         else:
+            piece = fold(run)
+            pieces.append(piece)
             origin.extend([start] * len(piece.encode("utf-8", "replace")))
     return "".join(pieces), origin
 
 
 def _clusters(text: str) -> list[tuple[int, int]]:
-    """Runs of plain ASCII, and each other character with what combines with it."""
+    """Runs of plain ASCII or of simple characters, and each other character with what combines with it."""
     found: list[tuple[int, int]] = []
     at = 0
     while at < len(text):
-        run = _ASCII.match(text, at)
+        run = _ASCII.match(text, at) or _SIMPLE.match(text, at)
         end = run.end() if run else at + 1
         if run and end < len(text) and joins(text, end):
             end -= 1  # the last one has an accent of its own

@@ -8,6 +8,7 @@ has the measurements behind that choice.
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -39,6 +40,12 @@ _MARKS: Final = (
 )
 _ACCENTS: Final = re.compile(f"[{_MARKS}]")
 _SPLIT: Final = re.compile(f"[{SPACELESS}]+|[{EMOJI}]+|[\x00\ud800-\udfff]+")
+_POINTS: Final = frozenset(
+    map(chr, (*b"\xa0\xa1\xa7\xab\xb6\xb7\xbb\xbf", *range(0x2010, 0x2028), *range(0x2030, 0x205F)))
+)
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]+(?:[\x00-\x7f]{1,8}[^\x00-\x7f]+)*")
+"""What has to be looked at closely; the rest of a text needs nothing, and is most of it in many languages."""
+
 _EMOJI_FROM: Final = 0xF0000
 """The stock tokenizer takes no symbol for a word, but every private character: emoji are moved there."""
 
@@ -50,9 +57,34 @@ _PIECES: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 def fold(text: str) -> str:
     """`text` as the stock tokenizer is given it: without accents, split where no spaces are."""
+    plain = unpointed(text)
+    if not plain.isascii():
+        plain = _FOREIGN.sub(_fold, plain)
+    return plain.replace("\x00", " ")
+
+
+def unpointed(text: str) -> str:
+    """The same with spaces for typographic punctuation if nothing else in it is not ASCII, as is often so."""
     if text.isascii():
-        return text.replace("\x00", " ")
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+        return text
+    try:
+        return text.encode("ascii", "plait.points").decode("ascii")
+    except UnicodeEncodeError:
+        return text
+
+
+def _spaces(error: UnicodeError) -> tuple[str, int]:
+    if isinstance(error, UnicodeEncodeError) and _POINTS.issuperset(error.object[error.start : error.end]):
+        return " " * (error.end - error.start), error.end
+    raise error
+
+
+# The encoder passes over what is ASCII ten times as fast as a regular expression.
+codecs.register_error("plait.points", _spaces)
+
+
+def _fold(run: re.Match[str]) -> str:
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", run[0].casefold()))
     return _SPLIT.sub(_split, unicodedata.normalize("NFKC", plain))
 
 
@@ -119,7 +151,11 @@ def occurrences(words: Words, tokens: Sequence[Token]) -> list[list[tuple[int, i
             places[word].append(n)
     found: list[list[tuple[int, int]]] = []
     for phrase in words.phrases:
-        starts = [n for n in places[phrase[0]] if _stands(phrase, tokens, n)]
+        starts = places[phrase[0]]
+        if len(phrase) > LONG_PHRASE:
+            starts = _long_stands(phrase, tokens)
+        elif len(phrase) > 1:
+            starts = [n for n in starts if _stands(phrase, tokens, n)]
         if not starts:
             return None
         found.append([(n, n + len(phrase) - 1) for n in starts])
@@ -130,6 +166,26 @@ def _stands(phrase: tuple[str, ...], tokens: Sequence[Token], at: int) -> bool:
     if at + len(phrase) > len(tokens):
         return False
     return all(tokens[at + n][2] == word for n, word in enumerate(phrase))
+
+
+def _long_stands(phrase: tuple[str, ...], tokens: Sequence[Token]) -> list[int]:
+    """Where a phrase begins, in time for its words and the text's, not for their product (Knuth, Morris, Pratt)."""
+    back = [0] * len(phrase)  # how many words still agree if the next one does not
+    agree = 0
+    for n in range(1, len(phrase)):
+        while agree and phrase[n] != phrase[agree]:
+            agree = back[agree - 1]
+        agree += phrase[n] == phrase[agree]
+        back[n] = agree
+    starts: list[int] = []
+    agree = 0
+    for n, (_, _, word) in enumerate(tokens):
+        while agree and (agree == len(phrase) or word != phrase[agree]):
+            agree = back[agree - 1]
+        agree += word == phrase[agree]
+        if agree == len(phrase):
+            starts.append(n - agree + 1)
+    return starts
 
 
 def texts(parts: Iterable[object]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plait import formats, jsontext, times
 from plait.logic import snippets
-from plait.logic.words import Words, fold, occurrences, parse, texts
+from plait.logic.words import fold, occurrences, parse, texts
 from plait.model import Hit
 from plait.store.protocol import Search
 
@@ -63,7 +63,8 @@ def search(candidates: Sequence[Candidate], asked: Search) -> list[Hit]:
             score = sum(_frequency(len(spot), len(found) / mean) for spot in spots)
             matches.append(_Match(item, score, min(item.created_at_us, item.active_at_us)))
     ordered = _newest_first(matches) if asked.newest_first else _best_first(matches)
-    return [_hit(match, words) for match in ordered[asked.offset : asked.offset + asked.limit]]
+    finder = snippets.Finder(words, tokenize)
+    return [_hit(match, finder) for match in ordered[asked.offset : asked.offset + asked.limit]]
 
 
 def _takes(asked: Search, item: Candidate) -> bool:
@@ -93,11 +94,9 @@ def _newest_first(matches: Sequence[_Match]) -> list[_Match]:
     return sorted(left, key=lambda match: match.place)
 
 
-def _hit(match: _Match, words: Words) -> Hit:
-    from plait.store.sqlite.words import tokenize
-
+def _hit(match: _Match, finder: snippets.Finder) -> Hit:
     item = match.candidate
-    snippet = snippets.make(item.text, words, tokenize)
+    snippet = snippets.make(item.text, finder)
     return Hit(
         session_id=item.session,
         id=item.id,

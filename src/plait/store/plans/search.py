@@ -47,6 +47,7 @@ class Asked(Struct):
     search: Search
     words: Words
     tokenize: Tokenize
+    finder: snippets.Finder
     on: bool
 
     @property
@@ -64,6 +65,11 @@ class Asked(Struct):
         return since, until, int(not self.search.roles), jsontext.encode(self.search.roles)
 
     @property
+    def narrowed(self) -> bool:
+        """Whether a filter has to look at the message itself."""
+        return bool(self.search.roles) or (self.search.since_us, self.search.until_us) != (None, None)
+
+    @property
     def times(self) -> tuple[int, int]:
         since, until = self.search.since_us, self.search.until_us
         return EVER_US[0] if since is None else since, EVER_US[1] if until is None else until
@@ -79,7 +85,7 @@ def search(within: SessionRef | Scope, asked: Search, tokenize: Tokenize) -> Pla
     head = (yield from common.take(within)) if isinstance(within, SessionRef) else None
     if not words or asked.limit < 1 or (head is None and isinstance(within, SessionRef)):
         return []
-    question = Asked(asked, words, tokenize, bool((yield Ask("search_is_on"))))
+    question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), bool((yield Ask("search_is_on"))))
     if isinstance(within, SessionRef):
         assert head is not None
         found = yield from _in_session(within, head, question)
@@ -107,7 +113,7 @@ def _compared(found: Sequence[Found], asked: Asked) -> Plan[list[Found]]:
 def _in_session(ref: SessionRef, head: Head, asked: Asked) -> Plan[list[Found]]:
     ranges = yield from _ranges(head, asked.search)
     unindexed = yield from _unindexed(ref.id, head, ranges, asked)
-    indexed = (yield from _indexed(ref.id, ranges, asked)) if asked.on else []
+    indexed = (yield from _indexed(ref.id, ranges, asked, timed=False)) if asked.on else []
     found = _without_doubles(indexed, unindexed)
     if asked.search.newest_first:
         return sorted(found, key=lambda item: -item.seq)
@@ -127,20 +133,21 @@ def _ranges(head: Head, asked: Search) -> Plan[list[Range]]:
     return [Range(strand, 0, MAX_SEQ) for (strand,) in rows]
 
 
-def _indexed(session: str, ranges: Sequence[Range], asked: Asked) -> Plan[list[Found]]:
-    """What the index finds in ranges: the first of each, or all where there are many."""
+def _indexed(session: str, ranges: Sequence[Range], asked: Asked, *, timed: bool) -> Plan[list[Found]]:
+    """What the index finds in ranges: the first of each, or all where there are many; if `timed`, with their times."""
     if len(ranges) > MANY_RANGES:
-        return (yield from _among_many(session, ranges, asked))
+        return (yield from _among_many(session, ranges, asked, timed))
     found: list[Found] = []
     for item in ranges:
-        found += yield from _ask(session, key_of(item.strand, item.lo), key_of(item.strand, item.hi), asked)
+        lo, hi = key_of(item.strand, item.lo), key_of(item.strand, item.hi)
+        found += yield from _ask(session, lo, hi, asked, asked.asks, timed)
     return found
 
 
-def _among_many(session: str, ranges: Sequence[Range], asked: Asked) -> Plan[list[Found]]:
+def _among_many(session: str, ranges: Sequence[Range], asked: Asked, timed: bool) -> Plan[list[Found]]:
     by_strand = {item.strand: item for item in ranges}
     lo, hi = key_of(min(by_strand), 0), key_of(max(by_strand), MAX_SEQ)
-    found = yield from _ask(session, lo, hi, asked, limit=-1)
+    found = yield from _ask(session, lo, hi, asked, -1, timed)
     return [item for item in found if _within(item.key, by_strand)]
 
 
@@ -149,10 +156,14 @@ def _within(key: int, by_strand: dict[int, Range]) -> bool:
     return item is not None and item.lo <= seq_of(key) <= item.hi
 
 
-def _ask(session: str, lo: int, hi: int, asked: Asked, limit: int | None = None) -> Plan[list[Found]]:
-    query = "search_newest" if asked.search.newest_first else "search_best"
-    args = (asked.words.match, lo, hi, *asked.filters, asked.asks if limit is None else limit)
-    rows = yield Ask(query, args, heavy=True)
+def _ask(session: str, lo: int, hi: int, asked: Asked, limit: int, timed: bool) -> Plan[list[Found]]:
+    newest_first = asked.search.newest_first
+    if not timed and not asked.narrowed:  # no message is looked at, which would take longer than finding it
+        query = "search_any_newest" if newest_first else "search_any_best"
+        rows = yield Ask(query, (asked.words.match, lo, hi, limit), heavy=True)
+        return [Found(key, score, 0, session) for key, score in rows]
+    query = "search_newest" if newest_first else "search_best"
+    rows = yield Ask(query, (asked.words.match, lo, hi, *asked.filters, limit), heavy=True)
     return [Found(key, score, at, session) for key, score, at, _ in rows]
 
 
@@ -242,7 +253,7 @@ def _walk(scope: Scope, asked: Asked, unindexed: list[Found]) -> Plan[list[Found
             head, id = Head.of(row[:-1]), row[-1]
             walked += 1
             ranges = yield from _ranges(head, asked.search)
-            indexed = yield from _indexed(id, ranges, asked)
+            indexed = yield from _indexed(id, ranges, asked, timed=True)
             for item in indexed:
                 item.at_us = min(item.at_us, head.active_at_us)
             found += _without_doubles(indexed, fresh.get(id, []))
@@ -355,7 +366,7 @@ def _hit(item: Found, row: Row, places: Places, asked: Asked) -> Plan[Hit]:
         last = yield Ask("last_in_range", (item.key, key_of(strand_of(item.key), MAX_SEQ)))
         leaf_id = last[0][1]
         path = (Range(strand_of(item.key), item.seq, seq_of(last[0][0])),)
-    snippet = snippets.make((yield from indexing.text_of(row)), asked.words, asked.tokenize)
+    snippet = snippets.make((yield from indexing.text_of(row)), asked.finder)
     return Hit(
         session_id=item.session,
         id=row[messages.ID],

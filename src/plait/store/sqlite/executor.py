@@ -10,7 +10,7 @@ import apsw
 
 from plait.errors import UnsupportedError
 from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
-from plait.store.sqlite.statements import BATCH_SIZES, Statement
+from plait.store.sqlite.statements import Statement
 
 T = TypeVar("T")
 HeadKey = tuple[str, str, str]
@@ -236,12 +236,13 @@ class Writing(Executor):
             head.changed = False
 
     def _put(self, name: str, rows: list[Row]) -> None:
-        texts = self._statements[name].many
+        statement = self._statements[name]
+        texts = statement.many
         if len(rows) == 1:
             self._run(texts[1], rows[0])
             return
         start = 0
-        for size in BATCH_SIZES:
+        for size in statement.batches:
             while len(rows) - start >= size:
                 batch = rows[start : start + size]
                 self._run(texts[size], batch[0] if size == 1 else [value for row in batch for value in row])

@@ -757,6 +757,20 @@ SELECT strand FROM strand WHERE incarnation = :incarnation;
 SELECT (SELECT count(*) FROM message_words WHERE message_words MATCH :words),
        (SELECT count(*) FROM message_words_docsize);
 
+-- search_any_best
+-- Messages of a key range that hold the words, whoever said them and whenever, best first.
+SELECT w.rowid AS key, -w.rank FROM message_words AS w
+ WHERE w.message_words MATCH :words AND w.rowid BETWEEN :lo AND :hi
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = w.rowid)
+ ORDER BY w.rank, w.rowid DESC LIMIT :limit;
+
+-- search_any_newest
+-- Messages of a key range that hold the words, whoever said them and whenever, newest first.
+SELECT w.rowid AS key, 0.0 FROM message_words AS w
+ WHERE w.message_words MATCH :words AND w.rowid BETWEEN :lo AND :hi
+   AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = w.rowid)
+ ORDER BY w.rowid DESC LIMIT :limit;
+
 -- search_best
 -- Messages of a key range that hold the words, best first.
 SELECT m.key, -w.rank, m.created_at, m.role FROM message_words AS w CROSS JOIN message AS m ON m.key = w.rowid

@@ -1,0 +1,128 @@
+"""Folding, and finding words in a text: the quick ways find what the thorough one finds."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from pydoc_data.topics import topics
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.logic import snippets, words
+from plait.logic.words import fold, occurrences, parse
+from plait.store.sqlite.words import tokenize
+from tests.dose import dose
+
+PROSE = "\n".join(str(topics[name]) for name in sorted(topics))
+VOCABULARY = sorted(set(re.findall(r"[a-z]+", PROSE.lower())))
+ENDINGS = [
+    "",
+    "s",
+    "es",
+    "ies",
+    "y",
+    "e",
+    "ed",
+    "ing",
+    "ational",
+    "ability",
+    "ably",
+    "ibility",
+    "ized",
+    "ousness",
+    "ication",
+]
+
+LATIN = ["a", "K", "é", "ß", "İ", "e\u0301", "\u0301", "ﬁ", "½", "word", "the ", "𝔘", "㎏"]
+POINTS = ["…", "—", "\u2019", "\u00a0", " ", "\n", "\x00", "\ud800", ".", "-"]
+OTHERS = ["悬", "空", "テ", "ｶﾞ", "か\u3099", "\u3099", "한", "\u1112\u1161\u11ab", "ไ", "นี่", "ё", "Σ", "ς", "न\u094d"]
+SIGNS = ["🎉", "\u200d", "\ufe0f", "\U0001f1e6\U0001f1f9", "Ωμέγα", "مُحَ"]
+
+pieces = st.sampled_from([*LATIN, *POINTS, *OTHERS, *SIGNS])
+texts = st.lists(pieces, max_size=30).map("".join) | st.text(max_size=40)
+
+
+def thorough(text: str) -> str:
+    """Folding with nothing left out."""
+    plain = words._ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return words._SPLIT.sub(words._split, unicodedata.normalize("NFKC", plain))
+
+
+def names(folded: str) -> list[str]:
+    return [word for _, _, word in tokenize(folded)]
+
+
+@given(text=texts)
+@settings(deadline=None, max_examples=dose(short=400, soak=50_000))
+def test_folding_only_what_is_not_ascii_gives_the_same_words(text: str) -> None:
+    assert names(fold(text)) == names(thorough(text))
+
+
+def test_typographic_punctuation_is_no_part_of_a_word() -> None:
+    for char in words._POINTS:
+        assert names(thorough(f"x{char}y")) == ["x", "y"], hex(ord(char))
+
+
+def test_every_character_there_is_can_be_folded() -> None:
+    for first in range(0, sys.maxunicode + 1, 4096):
+        text = "".join(map(chr, range(first, min(first + 4096, sys.maxunicode + 1))))
+        tokenize(fold(text))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_word_begins_as_its_name_in_the_index_does(ending: str) -> None:
+    """What the quick search in plain text relies on."""
+    for word in [stem + ending for stem in VOCABULARY]:
+        ((_, _, stem),) = tokenize(word)
+        assert 0 in snippets._starts(word, stem), (word, stem)
+
+
+@given(text=st.text("ab", max_size=60), phrase=st.text("ab", min_size=1, max_size=8), many=st.sampled_from([1, 70]))
+@settings(deadline=None, max_examples=dose(short=200, soak=20_000))
+def test_a_phrase_is_found_at_every_place_it_begins(text: str, phrase: str, many: int) -> None:
+    """Also where it overlaps itself; a long one is looked for in another way than a short one."""
+    whole, wanted = text * many, (phrase * many)[: max(len(phrase), 66 if many > 1 else 0)]
+    tokens = [(n, n + 1, letter) for n, letter in enumerate(whole)]
+    found = occurrences(words.Words((tuple(wanted),), ("",)), tokens)
+    starts = [n for n in range(len(whole)) if whole.startswith(wanted, n)]
+    assert (found and [first for first, _ in found[0]]) == (starts or None)
+
+
+def test_a_long_phrase_in_a_long_text_takes_no_time_for_their_product() -> None:
+    phrase, tokens = ("w",) * 50_000, [(n, n + 1, "w") for n in range(100_000)]
+    found = occurrences(words.Words((phrase,), ("",)), tokens)
+    assert found is not None and len(found[0]) == 50_001
+
+
+queries = st.lists(st.sampled_from(["the", "The", '"of the"', "objects", '"an object"', "ability", "x", "2", "__new__"]), min_size=1, max_size=3)  # fmt: skip
+
+
+@given(at=st.integers(0, len(PROSE) - 400), query=queries.map(" ".join))
+@settings(deadline=None, max_examples=dose(short=200, soak=20_000))
+def test_words_are_found_in_plain_text_where_its_tokens_say(at: int, query: str) -> None:
+    text = PROSE[at : at + 400].encode("ascii", "ignore").decode()
+    wanted = parse(query, tokenize)
+    tokens = tokenize(fold(text))
+    found = occurrences(wanted, tokens)
+    expected = sorted((tokens[first][0], tokens[last][1]) for phrase in found or [] for first, last in phrase)
+    assert snippets.Finder(wanted, tokenize).found_in(text) == expected
+
+
+@given(text=texts, length=st.integers(1, 60), data=st.data())
+@settings(deadline=None, max_examples=dose(short=300, soak=20_000))
+def test_a_snippet_shows_whole_characters_of_what_was_found(text: str, length: int, data: st.DataObject) -> None:
+    """A snippet can be encoded, and each highlight of it holds what was asked for."""
+    known = names(fold(text))
+    query = data.draw(st.sampled_from(re.findall(r"\S+", text) or [""])).replace('"', " ")
+    wanted = parse(query, tokenize)
+    snippet = snippets.make(text, snippets.Finder(wanted, tokenize), length=length)
+    snippet.text.encode()
+    assert "\n" not in snippet.text
+    if wanted and all(set(phrase) <= set(known) for phrase in wanted.phrases) and len(text) <= length:
+        assert snippet.highlights
+    for start, end in snippet.highlights:
+        assert start == 0 or not snippets.joins(snippet.text, start)
+        assert not snippets.joins(snippet.text, end)

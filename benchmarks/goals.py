@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from benchmarks import overlays
+from benchmarks.cases import compacting
 from benchmarks.cases.lengths import SIZE
 from benchmarks.cases.sizes import FIRST_OPEN
 from benchmarks.dose import Dose
@@ -60,6 +62,7 @@ def rows(ledger: Ledger, dose: Dose) -> list[Row]:
         *_lengths(ledger, dose),
         *_loading(ledger, dose),
         *_weights(ledger, dose),
+        *_compacting(ledger, dose),
     ]
     return [_explained(ledger, row) for row in found]
 
@@ -152,6 +155,29 @@ def _weights(ledger: Ledger, dose: Dose) -> Iterator[Row]:
     yield Row("import plait, CPU time, over its two dependencies", "", 0, "×", over)
     over = ledger.ratios("import beyond, cpu", FIRST_OPEN, "import apsw, msgspec")
     yield Row("import plait and make a store (which loads one face), CPU time, over the same", "", 0, "×", over)
+
+
+def _compacting(ledger: Ledger, dose: Dose) -> Iterator[Row]:
+    what, mine = f"session of {dose.turns} turns, window of {compacting.WINDOW_TOKENS:,} tokens", "plait"
+    views = ledger.values("long session, largest view", mine)
+    yield Row(f"{what}: largest view after any turn", "≤", compacting.WINDOW_TOKENS, "tokens", views)
+    calls = [value / dose.turns for value in ledger.values("long session, summarizer calls", mine)]
+    yield Row(f"{what}: calls of the summarizer a turn", "≤", 0.1, "calls", calls)
+    prompts = _scaled(ledger, "long session, largest prompt", mine, 1e-3)
+    yield Row(f"{what}: its largest prompt", "≤", 40, "thousand characters", prompts)
+    for measure, (label, unit, scale) in compacting.MEASURES.items():
+        for mark in compacting.marks(dose.turns):
+            values = _scaled(ledger, f"long session, {measure} at {mark}", mine, scale)
+            yield Row(f"{what}: {label} at turn {mark}", "", 0, unit, values)
+    yield Row(f"{what}: its log at the end", "", 0, "KB", _scaled(ledger, "long session, log", mine, 1e-3))
+    gate = ledger.ratios("gate", "with", "without")
+    yield Row(
+        f"append to {dose.gate:,} messages with compact_after, never due, over one without, CPU", "", 0, "×", gate
+    )
+    for name in overlays.READS:
+        for count in overlays.COUNTS[1:]:
+            values = ledger.ratios(f"overlays, {name}", str(count), "0")
+            yield Row(f"{name}, {count} overlays over none, CPU", "", 0, "×", values)
 
 
 def _grown(ledger: Ledger, big: str, small: str) -> list[float]:

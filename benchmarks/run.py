@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from benchmarks.cases import Bench, Case
+from benchmarks.cases.compacting import Gate, LongSession, UnderOverlays
 from benchmarks.cases.crowd import Crowd
 from benchmarks.cases.lengths import Lengths
 from benchmarks.cases.loading import Holding, Loading
@@ -18,7 +19,9 @@ from benchmarks.dose import Dose
 from benchmarks.ledger import Ledger, now
 from benchmarks.peers import PEERS, missing
 
-CASES: tuple[type[Case], ...] = (Lone, Crowd, Lengths, Loading, Holding, Disk, Memory, Importing)
+CASES: tuple[type[Case], ...] = (
+    Lone, Crowd, Lengths, Loading, Holding, Disk, Memory, Importing, LongSession, Gate, UnderOverlays,
+)  # fmt: skip
 
 
 def measure(dose: Dose, folder: Path, only: str = "") -> Ledger:

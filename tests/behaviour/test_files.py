@@ -21,6 +21,7 @@ import plait
 from plait.store._sync.store import PlanStore
 from plait.store.sqlite.connection import Settings, open_reader
 from plait.store.sqlite.driver import SQLiteDriver
+from plait.store.sqlite.writer import CHECKPOINT_IDLE_PAGES
 from plait.testing.faults import FaultVFS, invariants
 from tests.behaviour.programs import finished, run, start
 from tests.behaviour.values import noise, note, picture
@@ -457,3 +458,20 @@ def test_nothing_is_removed_by_opening_an_old_store(tmp_path: Path) -> None:
             assert [message.id for message in sessions.session("chat").history()] == ["a"]
             assert sessions.doctor(fix=True) == []
             assert len(list(sessions.all())) == 1
+
+
+def test_the_writer_looks_after_the_log_each_time_it_has_grown(tmp_path: Path) -> None:
+    """A lone caller commits in its own thread and asks for a checkpoint: also when the log has begun anew meanwhile."""
+    with plait.open(tmp_path / "log.db", durability="process") as sessions:
+        sessions.session("chat").append(plait.user("hello"))
+        writer: Any = sessions.store.driver._writer  # type: ignore[attr-defined]
+        asked: list[int] = []
+        writer.submit = lambda _entry: asked.append(writer.wal_pages)
+        try:
+            for pages in (1001, 1300, 2001, 3, 500, 1001, 1200, 8, 1002):
+                writer._note_pages(writer.writing.connection, "main", pages)
+                if pages > CHECKPOINT_IDLE_PAGES:
+                    writer._request_checkpoint()
+        finally:
+            del writer.submit
+        assert asked == [1001, 2001, 1001, 1002]

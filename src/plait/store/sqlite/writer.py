@@ -229,6 +229,8 @@ class Writer:
         return self.writing
 
     def _note_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if pages < self.wal_pages:  # the log has begun anew
+            self._asked_pages = 0
         self.wal_pages = pages
         return apsw.SQLITE_OK
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from plait import jsontext
 from plait._async.overlaying import overlaying
 from plait.errors import CompactionError, ConflictError, UsageError
-from plait.logic import overlays
+from plait.logic import arguments, overlays
 from plait.logic.compaction import (
     CompactFunction,
     Folding,
@@ -82,15 +82,13 @@ def policy(
         return None
     if tokens is not None and window_tokens is not None:
         raise UsageError("give tokens or window_tokens, not both")
-    for name, value, least in (
-        ("tokens", tokens, 0),
-        ("window_tokens", window_tokens, 1),
-        ("reserved_tokens", reserved_tokens, 0),
-    ):
-        if value is not None and (not isinstance(value, int) or value < least):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if not 0 < trigger_ratio <= 1:
-        raise UsageError(f"trigger_ratio must be above 0 and at most 1, not {trigger_ratio}")
+    tokens = arguments.maybe(arguments.number, "tokens", tokens)
+    if window_tokens is not None:
+        window_tokens = arguments.number("window_tokens", window_tokens, least=1)
+    reserved_tokens = arguments.number("reserved_tokens", reserved_tokens)
+    if not isinstance(trigger_ratio, int | float) or not 0 < trigger_ratio <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise arguments.refusal("trigger_ratio", "a number above 0 and at most 1", trigger_ratio)
+    background = arguments.flag("background", background)
     return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, background)
 
 

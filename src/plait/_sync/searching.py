@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plait import times
 from plait.errors import UnsupportedError, UsageError
+from plait.logic import arguments
 from plait.model import LEAF, Damaged, Leaf, Message
 from plait.store.protocol import Path, Search, SessionRef
 
@@ -43,31 +44,33 @@ def question(
 ) -> Search:
     """What is asked, once it is known to be askable."""
     if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise UsageError(f"a query must be text, not {type(query).__name__}")
-    for name, value in (("limit", limit), ("offset", offset)):
-        if value < 0:
-            raise UsageError(f"{name} must not be negative, not {value}")
+        raise arguments.refusal("query", "text", query)
     everywhere = isinstance(leaf, Everywhere)
     return Search(
         query=query,
-        limit=limit,
-        offset=offset,
-        newest_first=newest_first,
+        limit=arguments.number("limit", limit),
+        offset=arguments.number("offset", offset),
+        newest_first=arguments.flag("newest_first", newest_first),
         roles=_roles(role),
-        since_us=None if since is None else times.to_us(since),
-        until_us=None if until is None else times.to_us(until),
-        leaf=None if isinstance(leaf, Everywhere) else leaf,
+        since_us=_instant("since", since),
+        until_us=_instant("until", until),
+        leaf=None if isinstance(leaf, Everywhere) else arguments.place("leaf", leaf),
         branches=everywhere,
     )
+
+
+def _instant(name: str, value: dt.datetime | None) -> int | None:
+    moment = arguments.maybe(arguments.moment, name, value)
+    return None if moment is None else times.to_us(moment)
 
 
 def _roles(role: str | Iterable[str] | None) -> tuple[str, ...]:
     if role is None:
         return ()
-    found = (role,) if isinstance(role, str) else tuple(role)
-    if not found or not all(isinstance(item, str) for item in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+    found = [role] if isinstance(role, str) else sorted(arguments.words("role", role))
+    if not found:
         raise UsageError("role must be a role such as 'user', or some of them; leave it out for all")
-    return found
+    return tuple(arguments.text("role", item) for item in found)
 
 
 def searchable(store: Store) -> Searchable:
@@ -79,10 +82,8 @@ def searchable(store: Store) -> Searchable:
 
 def around(store: Store, ref: SessionRef, id: str, *, before: int, after: int) -> list[Message | Damaged]:
     """A message with those it answers and those that go on from it, root side first."""
-    for name, value in (("before", before), ("after", after)):
-        if value < 0:
-            raise UsageError(f"{name} must not be negative, not {value}")
-    path = store.path(ref, id, raw=True)
+    before, after = arguments.number("before", before), arguments.number("after", after)
+    path = store.path(ref, arguments.id_asked("id", id), raw=True)
     if path is None or path.leaf_id != id:
         return []
     earlier = _load(store, ref, path, before + 1)

@@ -321,6 +321,9 @@ class Sessions:
         others write; one that is broken off goes on where it was. `progress` is told after each how many
         are done and how many may be left.
         """
+        rebuild = arguments.flag("rebuild", rebuild)
+        if progress is not None:
+            arguments.function("progress", progress)
         return searching.searchable(self.store).build_search_index(rebuild=rebuild, progress=progress)
 
     # -- importing -------------------------------------------------------------

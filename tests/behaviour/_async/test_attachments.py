@@ -199,7 +199,7 @@ async def test_an_update_moves_the_references(chat: AsyncSession, file: Path) ->
     assert [b"".join([piece async for piece in chat.read_attachment("m", n)]) for n in (0, 1)] == [b"two", b"three"]
     with pytest.raises(NotFoundError):
         [piece async for piece in chat.read_attachment("m", 2)]
-    with pytest.raises(NotFoundError):
+    with pytest.raises(UsageError):
         [piece async for piece in chat.read_attachment("m", -1)]
 
 

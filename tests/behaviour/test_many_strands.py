@@ -73,6 +73,22 @@ def test_a_window_of_a_path_through_many_strands_asks_for_its_own_ranges(chat: p
     assert len(asked) <= 2 * (STRANDS + 2 * (STRANDS // 50 + 2) + STRANDS // 256 + 5)
 
 
+def test_a_feed_near_its_end_is_read_without_asking_all_strands(chat: plait.Session, asked: list[str]) -> None:
+    """Also when what is new lies beside the active path."""
+    changes: list[plait.Change] = []
+    page = plait.Changes([], "", True)
+    while page.more:
+        page = chat.changes(after=page.cursor or None)
+        changes += page.changes
+    assert [change.version for change in changes] == list(range(1, 2 * STRANDS + 1))
+    for back in (1, 2, 3, 20):
+        del asked[:]
+        found = chat.changes(after=changes[-back].cursor).changes
+        assert [change.ids for change in found] == [change.ids for change in changes[len(changes) - back + 1 :]]
+        assert "appends_by_seq" not in asked
+        assert len(asked) <= 8 + 2 * back, asked
+
+
 def test_a_fork_copies_many_strands_in_one_transaction(chat: plait.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     store, writes = chat._store, []
     original = store.driver.write

@@ -35,7 +35,7 @@ def watch(place: Place, id: str | None, wanted: Watch) -> int:
         after = wanted.after if wanted.after is not None or wanted.from_start else feed.cursor()
         for change in feed.watch(after=after) if wanted.follow else _so_far(feed, after):
             if wanted.json:
-                screen.json(jsontext.encode(_value(change)))
+                screen.json(_value(change))
             else:
                 _line(change, screen, look, named=id is None)
             screen.flush()
@@ -51,20 +51,22 @@ def _so_far(feed: plait.Session | plait.Sessions, after: str | None) -> Iterator
         after, more = page.cursor, page.more
 
 
-def _value(change: plait.Change) -> dict[str, object]:
-    """A change for programs."""
-    message = None if change.message is None else jsontext.decode(views.message(change.message))
-    return {
+def _value(change: plait.Change) -> str:
+    """A change for programs; its message is the stored one, to the letter."""
+    head = {
         "session": change.session_id,
         "version": change.version,
         "kind": change.kind,
         "ids": list(change.ids),
-        "at": None if change.at is None else change.at.isoformat(),
-        "message": message,
+        "at": None if change.at is None else views.time(change.at),
         "leaf": change.leaf_id if change.leaf_moved else None,
         "leaf_moved": change.leaf_moved,
+        "overlay": None if change.overlay is None else views.overlay(change.overlay),
+        "removed": change.removed,
         "cursor": change.cursor,
     }
+    entry = change.message or change.damaged
+    return f'{jsontext.encode(head)[:-1]},"message":{"null" if entry is None else views.message(entry)}}}'
 
 
 def _line(change: plait.Change, screen: Screen, look: Look, *, named: bool) -> None:
@@ -86,4 +88,14 @@ def _line(change: plait.Change, screen: Screen, look: Look, *, named: bool) -> N
 def _told(change: plait.Change) -> str:
     if change.message is not None:
         return escape.one_line(change.message.text, _TEXT_CHARS) or f"#{change.message.seq}"
-    return " ".join(escape.name(id) for id in change.ids)
+    if change.damaged is not None:
+        return f"#{change.damaged.seq} is damaged: {escape.one_line(change.damaged.reason, _TEXT_CHARS)}"
+    if change.overlay is not None:
+        return _overlay(change.overlay)
+    return " ".join([*(escape.name(id) for id in change.ids), *["removed"] * change.removed])
+
+
+def _overlay(overlay: plait.Overlay) -> str:
+    stale = " stale" if overlay.stale else ""
+    summary = escape.one_line(overlay.summary or "", _TEXT_CHARS)
+    return f"{overlay.kind} of #{overlay.from_seq} to #{overlay.to_seq}{stale} {summary}".rstrip()

@@ -27,6 +27,9 @@ from plait.store.protocol import Scope, SessionRef
 NEAR = 512
 """How many insertions are looked for on the active path first, where they usually are."""
 
+NEWEST = 64
+"""How many strands, those begun last, are looked at next; all of them only if insertions are still missing."""
+
 WIDEST = 4096
 """Seqs looked at in one query over all strands."""
 
@@ -132,7 +135,12 @@ def _insertions(
     if not head.live or missing <= 0:
         return [], horizon
     if missing <= NEAR:
-        found = _between(start.version, horizon, (yield from _on_path(head, start.seq, missing)))
+        rows = yield from _on_path(head, start.seq, missing)
+        found = _between(start.version, horizon, rows)
+        if len(found) == missing:
+            return found, horizon
+        rows += yield Ask("appends_on_newest", (head.incarnation, NEWEST, start.seq, NEAR + missing))
+        found = _between(start.version, horizon, dict.fromkeys(rows))
         if len(found) == missing:
             return found, horizon
     return (yield from _everywhere(head, start, horizon, records, missing, limit))

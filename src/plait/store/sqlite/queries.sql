@@ -420,6 +420,13 @@ SELECT m.key, m.version, m.flags
  WHERE s.incarnation = :incarnation
  ORDER BY m.key & 4294967295;
 
+-- appends_on_newest
+-- Insertions after a seq on the strands of a session that were begun last.
+SELECT m.key, m.version, m.flags
+  FROM (SELECT strand FROM strand WHERE incarnation = :incarnation ORDER BY strand DESC LIMIT :strands) AS s
+  JOIN message AS m ON m.key > (s.strand << 32 | :after) AND m.key <= (s.strand << 32 | 4294967295)
+ LIMIT :limit;
+
 -- appends_in_range
 -- Insertions of a key range.
 SELECT key, version, flags FROM message WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;

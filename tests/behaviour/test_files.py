@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ import apsw
 import pytest
 
 import plait
+from plait.errors import StoreBusyError
 from plait.store._sync.store import PlanStore
 from plait.store.sqlite.connection import Settings, open_reader
 from plait.store.sqlite.driver import SQLiteDriver
@@ -431,6 +434,38 @@ def test_a_vacuum_gives_space_back_and_a_purge_leaves_no_word(tmp_path: Path) ->
             assert word not in (tmp_path / name).read_bytes(), name
         assert [message.id for message in chat.history()] == ["kept"]
     assert invariants(path) == []
+
+
+CHECKPOINTING = """
+import fcntl, sys
+with open(sys.argv[1] + "-shm", "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX, 1, 121)  # as SQLite does while it moves the log into the file
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks")
+def test_a_purge_waits_for_a_checkpoint_of_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with plait.open(path) as sessions:
+        sessions.session("chat").append(note("a"))
+        command = [sys.executable, "-c", CHECKPOINTING, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdin is not None and other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            threading.Timer(0.2, other.stdin.close).start()
+            sessions.vacuum(purge=True)
+    with plait.open(path, busy_timeout_s=0.1) as sessions:
+        sessions.session("chat").append(note("b"))
+        command = [sys.executable, "-c", CHECKPOINTING, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdin is not None and other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            sessions.vacuum()
+            with pytest.raises(StoreBusyError):
+                sessions.vacuum(purge=True)
+            other.stdin.close()
 
 
 def test_files_are_made_with_the_users_own_mask(tmp_path: Path) -> None:

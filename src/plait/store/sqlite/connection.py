@@ -73,7 +73,7 @@ def prepare(settings: Settings) -> tuple[Settings, str]:
     _refuse_foreign(settings)
     connection = _connect(settings, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
-        mode = _patiently(settings, lambda: _set_journal(connection, settings))
+        mode = patiently(settings, lambda: _set_journal(connection, settings))
         migrate(connection)
     finally:
         connection.close()
@@ -129,7 +129,7 @@ def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
     """A connection that only reads; it waits for nobody unless told to."""
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
     if settings.read_only:  # else the file has been migrated
-        version = _patiently(settings, lambda: _version(connection))
+        version = patiently(settings, lambda: _version(connection))
         for number, script in bridges():
             if number > version:
                 connection.execute(script)
@@ -172,7 +172,7 @@ def _cannot_open(path: str) -> str:
     return f"{path} cannot be opened: check its permissions"
 
 
-def _patiently(settings: Settings, step: Callable[[], T]) -> T:
+def patiently(settings: Settings, step: Callable[[], T]) -> T:
     """Repeat a step that does not wait for locks by itself, up to the wait limit."""
     deadline = time.monotonic() + settings.busy_timeout_s
     while True:
@@ -238,7 +238,7 @@ def _look(settings: Settings) -> str:
     _check_header(settings)
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
     try:
-        return _patiently(settings, lambda: _check(connection, settings.path))
+        return patiently(settings, lambda: _check(connection, settings.path))
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise CorruptError(f"{settings.path} is not a sound SQLite database: {error}") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:

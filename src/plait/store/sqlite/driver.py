@@ -287,7 +287,7 @@ class SQLiteDriver:
         """Write the file anew without its gaps."""
         self._ready_to_write()
         with self._upkeep() as connection:
-            upkeep.vacuum(connection, purge=purge)
+            upkeep.vacuum(connection, self.settings, purge=purge)
 
     @contextmanager
     def _upkeep(self) -> Generator[apsw.Connection]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -17,7 +18,7 @@ from plait.logic.shape import is_list, is_object
 from plait.model import Finding, Message
 from plait.store.plan import Ask, Plan, Row
 from plait.store.plans import common, messages
-from plait.store.sqlite.connection import Settings, migrate
+from plait.store.sqlite.connection import Settings, migrate, patiently
 from plait.store.sqlite.executor import Executor
 from plait.store.sqlite.statements import Statement, load, parse, read
 
@@ -70,14 +71,18 @@ def _sync(path: str) -> None:
         os.close(handle)
 
 
-def vacuum(connection: apsw.Connection, *, purge: bool) -> None:
-    """Write the file anew and empty the log; with `purge` it is an error if readers are in the way of that."""
+def vacuum(connection: apsw.Connection, settings: Settings, *, purge: bool) -> None:
+    """Write the file anew and empty the log; with `purge` it is an error if readers stay in the way of that."""
     connection.execute("VACUUM")
-    try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    except apsw.BusyError:
-        if purge:
-            raise
+    if purge:
+        patiently(settings, lambda: _empty_log(connection))  # SQLite does not wait for another's checkpoint to end
+    else:
+        with suppress(apsw.BusyError):
+            _empty_log(connection)
+
+
+def _empty_log(connection: apsw.Connection) -> None:
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> list[Finding]:

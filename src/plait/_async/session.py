@@ -404,18 +404,21 @@ class AsyncSession:
         window_tokens: int | None = None,
         trigger_ratio: float = 0.85,
         reserved_tokens: int = 0,
+        prompt_tokens: int = 0,
         background: bool = False,
     ) -> None:
         """Compact by itself after an append that leaves the view with more than `tokens`; without a number, never.
 
         Or give a model's `window_tokens`: then as soon as the view and `reserved_tokens` reach
         `trigger_ratio` of it, going by the usage that a model reported last where messages carry it.
+        `prompt_tokens` is what goes to the model before the view each time: instructions, tools. It counts
+        with the view, unless a reported usage has it in it already.
         Only stored totals are looked at, never the transcript. `counter` counts the messages that
         this handle writes from now on. The append is done before, and stands whatever happens;
         with `background` it does not wait, and `close` does. A compaction that fails or wins nothing is tried
         again only when the view has grown: see `compaction_state`.
         """
-        found = policy(tokens, window_tokens, trigger_ratio, reserved_tokens, background)
+        found = policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
         if counter is not None:
             self._rules = Rules(self._sessions.rules.reserved_metadata_keys, counter)
         self._compaction().policy = found
@@ -440,7 +443,7 @@ class AsyncSession:
         """Compact before a call of a model if its input would be too large, as `compact_after` says, also in mid-turn.
 
         `instructions` and `tools` (text, or anything JSON can say) go to the model beside the
-        view. Calls that are still open stay. A failure is reported as after an append, and in the
+        view; instructions given here are counted in the place of `prompt_tokens`. Calls that are still open stay. A failure is reported as after an append, and in the
         answer's `reason`.
         """
         reserved = arguments.number("reserved_tokens", reserved_tokens)

@@ -62,11 +62,13 @@ class Policy:
         window_tokens: int | None,
         trigger_ratio: float,
         reserved_tokens: int,
+        prompt_tokens: int,
         background: bool,
     ) -> None:
         self.window = window_tokens is not None
         self.limit = tokens if tokens is not None else int((window_tokens or 0) * trigger_ratio)
         self.reserved = reserved_tokens
+        self.prompt = prompt_tokens
         self.background = background
 
     def is_due(self, tokens: int) -> bool:
@@ -75,7 +77,12 @@ class Policy:
 
 
 def policy(
-    tokens: int | None, window_tokens: int | None, trigger_ratio: float, reserved_tokens: int, background: bool
+    tokens: int | None,
+    window_tokens: int | None,
+    trigger_ratio: float,
+    reserved_tokens: int,
+    prompt_tokens: int,
+    background: bool,
 ) -> Policy | None:
     """A policy of these numbers, `None` for none; `UsageError` for numbers that make no sense."""
     if tokens is None and window_tokens is None:
@@ -88,8 +95,9 @@ def policy(
     reserved_tokens = arguments.number("reserved_tokens", reserved_tokens)
     if not isinstance(trigger_ratio, int | float) or not 0 < trigger_ratio <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise arguments.refusal("trigger_ratio", "a number above 0 and at most 1", trigger_ratio)
+    prompt_tokens = arguments.number("prompt_tokens", prompt_tokens)
     background = arguments.flag("background", background)
-    return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, background)
+    return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
 
 
 class Compactor:
@@ -157,11 +165,20 @@ class Compactor:
             after += message.tokens
 
     def _size(self, totals: Totals) -> int:
-        """The tokens of the view: those reported last and what came after, or the estimate."""
-        if self._anchor is None:
-            return totals.view_tokens
-        reported, then = self._anchor
+        """The tokens of prompt and view: those reported last and what came after, or what is known of both."""
+        anchor = self._reported()
+        if anchor is None:
+            return totals.view_tokens + self._prompt()
+        reported, then = anchor
         return max(0, reported + totals.view_tokens - then)
+
+    def _reported(self) -> tuple[int, int] | None:
+        """What a model reported and the view's estimate then, if the policy goes by that."""
+        return self._anchor if self.policy is not None and self.policy.window else None
+
+    def _prompt(self) -> int:
+        """What goes to the model before the view each time."""
+        return 0 if self.policy is None else self.policy.prompt
 
     def _is_due(self, totals: Totals, more: int) -> bool:
         policy, size = self.policy, self._size(totals)
@@ -182,7 +199,9 @@ class Compactor:
             totals = self._store.totals(self._ref)
             if self._anchor is None and self.policy.window:
                 self._find_anchor(totals)
-            more = reserved_tokens + (0 if self._anchor else _cost(instructions) + _cost(tools))
+            more = reserved_tokens
+            if self._reported() is None:  # what a model reported has all of this in it
+                more += _cost(tools) + (0 if instructions is None else _cost(instructions) - self._prompt())
             if not self._is_due(totals, more):
                 paused = self.state.paused if self.policy.is_due(self._size(totals) + more) else None
                 return Compacted(None, paused or "the view is small enough")
@@ -370,7 +389,7 @@ class Compactor:
         """What lies between the head and the tail, and the seqs around it."""
         keep = function.keep_recent_tokens
         if self.policy is not None:
-            keep = min(keep, self.policy.limit // 2)
+            keep = min(keep, max(0, self.policy.limit - self.policy.prompt) // 2)
         after = self._head(path, function.protect_head)
         before = self._tail(path, keep, function.min_tail)
         first: Message | None = None

@@ -14,6 +14,7 @@ import plait
 from plait import AsyncSession, AsyncSessions, Change, CompactionError, Message, Summary, UsageError
 from plait.testing.faults import invariants
 from tests.behaviour._async.helpers import ids_of
+from tests.behaviour.values import picture
 from tests.dose import dose
 from tests.unit.conversations import call, faults, result, said
 
@@ -199,6 +200,73 @@ async def test_the_limit_is_strict_and_the_view_stays_below_it(chat: AsyncSessio
     chat.compact_after(None)
     await fill(chat, 30, 12)
     assert len(model.prompts) == 1
+
+
+async def test_the_prompt_that_goes_before_the_view_counts_with_it(chat: AsyncSession) -> None:
+    """The gate is the stored total and the prompt's tokens; what a model reported has the prompt in it."""
+    model = Model()
+    compacting(chat, model)
+    await fill(chat, 12)
+    size = (await chat.totals()).view_tokens
+    chat.compact_after(3 * size, prompt_tokens=2 * size - 20)
+    await chat.append(plait.user("x"))
+    assert model.prompts == []
+    chat.compact_after(window_tokens=4 * size, trigger_ratio=1.0, prompt_tokens=2 * size)
+    assert not (await chat.compact_if_needed(tools="word " * (size // 2))).done
+    assert not (await chat.compact_if_needed(instructions="word " * (5 * size // 4))).done, (
+        "counted instead, not beside"
+    )
+    assert (await chat.compact_if_needed(instructions="word " * (4 * size))).done
+    with pytest.raises(UsageError, match="prompt_tokens must be a whole number of at least 0"):
+        chat.compact_after(100, prompt_tokens=-1)
+    await chat.append(plait.assistant("y", metadata={"usage": {"totalTokens": size}}))
+    chat.compact_after(window_tokens=4 * size, trigger_ratio=1.0, prompt_tokens=100 * size)
+    assert (await chat.compact_if_needed()).reason == "the view is small enough"
+    chat.compact_after(10 * size, prompt_tokens=100 * size)
+    await chat.append(plait.user("z"))
+    assert chat.compaction_state().paused is not None, "nothing helps against a prompt over the limit"
+
+
+async def test_the_head_stays_and_a_summary_shows_whoever_opens_the_session(file: Path) -> None:
+    """B-081: with the same settings, with none, in a fork; the cut is stored, not recomputed."""
+    model = Model()
+    async with plait.open_async(file, durability="process") as sessions:
+        chat = sessions.session("s")
+        compacting(chat, model, protect_head=2)
+        await fill(chat, 20)
+        assert (await chat.compact()).done
+        before = await ids_of(chat.history())
+        assert before[:2] == ["m0", "m1"] and len(before) < 15
+    async with plait.open_async(file, durability="process") as sessions:
+        chat = sessions.session("s")
+        assert await ids_of(chat.history()) == before
+        forked = await chat.fork("copy")
+        assert [message.text async for message in forked.history() if isinstance(message, Message)] == [
+            message.text async for message in chat.history() if isinstance(message, Message)
+        ]
+        for session in (chat, forked):
+            compacting(session, model, protect_head=2)
+            await fill(session, 20, 20)
+            assert (await session.compact()).done
+            shown = await ids_of(session.history())
+            assert shown[:2] == ["m0", "m1"] and shown[2].startswith(plait.OVERLAY_PREFIX), (
+                "one summary, after the head"
+            )
+            assert shown[3].startswith("m")
+
+
+async def test_a_picture_does_not_set_compaction_off_and_chinese_does_in_time(chat: AsyncSession) -> None:
+    """B-080: by the stamped estimate, which counts neither base64 as text nor four characters to a token."""
+    model = Model()
+    compacting(chat, model)
+    chat.compact_after(4_000)
+    await fill(chat, 8)
+    await chat.append(picture("p", b"x" * 2_000_000))
+    assert model.prompts == []
+    for n in range(10):
+        await chat.append(plait.user("\u5b57" * 600, id=f"c{n}"))
+    assert model.prompts != []
+    assert (await chat.totals()).view_tokens <= 4_000
 
 
 async def test_a_duplicate_an_update_and_an_import_do_not_trigger(chat: AsyncSession) -> None:

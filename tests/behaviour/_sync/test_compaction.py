@@ -14,6 +14,7 @@ import plait
 from plait import Session, Sessions, Change, CompactionError, Message, Summary, UsageError
 from plait.testing.faults import invariants
 from tests.behaviour._sync.helpers import ids_of
+from tests.behaviour.values import picture
 from tests.dose import dose
 from tests.unit.conversations import call, faults, result, said
 
@@ -199,6 +200,73 @@ def test_the_limit_is_strict_and_the_view_stays_below_it(chat: Session) -> None:
     chat.compact_after(None)
     fill(chat, 30, 12)
     assert len(model.prompts) == 1
+
+
+def test_the_prompt_that_goes_before_the_view_counts_with_it(chat: Session) -> None:
+    """The gate is the stored total and the prompt's tokens; what a model reported has the prompt in it."""
+    model = Model()
+    compacting(chat, model)
+    fill(chat, 12)
+    size = (chat.totals()).view_tokens
+    chat.compact_after(3 * size, prompt_tokens=2 * size - 20)
+    chat.append(plait.user("x"))
+    assert model.prompts == []
+    chat.compact_after(window_tokens=4 * size, trigger_ratio=1.0, prompt_tokens=2 * size)
+    assert not (chat.compact_if_needed(tools="word " * (size // 2))).done
+    assert not (chat.compact_if_needed(instructions="word " * (5 * size // 4))).done, (
+        "counted instead, not beside"
+    )
+    assert (chat.compact_if_needed(instructions="word " * (4 * size))).done
+    with pytest.raises(UsageError, match="prompt_tokens must be a whole number of at least 0"):
+        chat.compact_after(100, prompt_tokens=-1)
+    chat.append(plait.assistant("y", metadata={"usage": {"totalTokens": size}}))
+    chat.compact_after(window_tokens=4 * size, trigger_ratio=1.0, prompt_tokens=100 * size)
+    assert (chat.compact_if_needed()).reason == "the view is small enough"
+    chat.compact_after(10 * size, prompt_tokens=100 * size)
+    chat.append(plait.user("z"))
+    assert chat.compaction_state().paused is not None, "nothing helps against a prompt over the limit"
+
+
+def test_the_head_stays_and_a_summary_shows_whoever_opens_the_session(file: Path) -> None:
+    """B-081: with the same settings, with none, in a fork; the cut is stored, not recomputed."""
+    model = Model()
+    with plait.open(file, durability="process") as sessions:
+        chat = sessions.session("s")
+        compacting(chat, model, protect_head=2)
+        fill(chat, 20)
+        assert (chat.compact()).done
+        before = ids_of(chat.history())
+        assert before[:2] == ["m0", "m1"] and len(before) < 15
+    with plait.open(file, durability="process") as sessions:
+        chat = sessions.session("s")
+        assert ids_of(chat.history()) == before
+        forked = chat.fork("copy")
+        assert [message.text for message in forked.history() if isinstance(message, Message)] == [
+            message.text for message in chat.history() if isinstance(message, Message)
+        ]
+        for session in (chat, forked):
+            compacting(session, model, protect_head=2)
+            fill(session, 20, 20)
+            assert (session.compact()).done
+            shown = ids_of(session.history())
+            assert shown[:2] == ["m0", "m1"] and shown[2].startswith(plait.OVERLAY_PREFIX), (
+                "one summary, after the head"
+            )
+            assert shown[3].startswith("m")
+
+
+def test_a_picture_does_not_set_compaction_off_and_chinese_does_in_time(chat: Session) -> None:
+    """B-080: by the stamped estimate, which counts neither base64 as text nor four characters to a token."""
+    model = Model()
+    compacting(chat, model)
+    chat.compact_after(4_000)
+    fill(chat, 8)
+    chat.append(picture("p", b"x" * 2_000_000))
+    assert model.prompts == []
+    for n in range(10):
+        chat.append(plait.user("\u5b57" * 600, id=f"c{n}"))
+    assert model.prompts != []
+    assert (chat.totals()).view_tokens <= 4_000
 
 
 def test_a_duplicate_an_update_and_an_import_do_not_trigger(chat: Session) -> None:

@@ -49,6 +49,7 @@ from plait.model import (
     OverlayAdded,
     RetentionPlan,
     RowStat,
+    SearchText,
     SessionInfo,
     SessionPage,
     Summary,
@@ -62,8 +63,10 @@ from plait.opening import open, open_async
 
 if typing.TYPE_CHECKING:
     from plait import formats as formats
+    from plait._async.hybrid import AsyncSearchProvider
     from plait._async.session import AsyncSession
     from plait._async.sessions import AsyncSessions
+    from plait._sync.hybrid import SearchProvider
     from plait._sync.session import Session
     from plait._sync.sessions import Sessions
     from plait.logic.compaction import CompactFunction, compact_function, summary_prompt
@@ -75,11 +78,13 @@ else:
     # Each face, and the formats, are loaded when they are first asked for: a program that only makes
     # messages, or uses one face, does not wait for the other. Type checkers see the imports above.
     _LATER = {
+        "AsyncSearchProvider": "plait._async.hybrid",
         "AsyncSession": "plait._async.session",
         "AsyncSessions": "plait._async.sessions",
         "AsyncStore": "plait.store._async.port",
         "CompactFunction": "plait.logic.compaction",
         "NO_RESULT": "plait.logic.legal",
+        "SearchProvider": "plait._sync.hybrid",
         "Session": "plait._sync.session",
         "Sessions": "plait._sync.sessions",
         "Store": "plait.store._sync.port",
@@ -107,6 +112,7 @@ __all__ = [
     "NO_RESULT",
     "OVERLAY_PREFIX",
     "Appended",
+    "AsyncSearchProvider",
     "AsyncSession",
     "AsyncSessions",
     "AsyncStore",
@@ -142,6 +148,8 @@ __all__ = [
     "RetentionPlan",
     "RowStat",
     "SchemaError",
+    "SearchProvider",
+    "SearchText",
     "Session",
     "SessionDeletedError",
     "SessionInfo",

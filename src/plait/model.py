@@ -381,6 +381,17 @@ class Hit(Struct, frozen=True):
         return "".join(pieces) + self.snippet[at:]
 
 
+class SearchText(Struct, frozen=True):
+    """What a search provider is told: the text of a message, new or changed.
+
+    Without `text` the message is gone; without `id` all of the session is.
+    """
+
+    session_id: str
+    id: str | None = None
+    text: str | None = None
+
+
 class SessionPage(Struct, frozen=True):
     """One page of a listing, the most recently active first; `cursor` continues it, `None` ends it."""
 

@@ -47,6 +47,7 @@ from plait.pauses import pause_async
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix, Written
 
 if TYPE_CHECKING:
+    from plait._async.hybrid import AsyncSearchProvider
     from plait._async.sessions import AsyncSessions
 
 MessageLike = Mapping[str, Any] | Message
@@ -794,13 +795,15 @@ class AsyncSession:
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
         leaf: str | Leaf | searching.Everywhere = searching.EVERYWHERE,
+        provider: AsyncSearchProvider | None = None,
     ) -> list[Hit]:
         """The messages whose text holds all the words of `query`, best match first or newest first.
 
         `"quoted words"` must stand together. Nothing in a query is an operator or refused. All
         branches and what overlays hide are searched, unless `leaf` names the path to look at;
         `role`, `since` (in) and `until` (out) narrow it further. Sees all that was committed when
-        it was called. The first search of a session indexes it.
+        it was called. The first search of a session indexes it. What a `provider` finds is ranked
+        together with the words'; see `AsyncSearchProvider`.
         """
         asked = searching.question(
             query,
@@ -813,7 +816,7 @@ class AsyncSession:
             leaf=leaf,
         )
         with self._sessions.telemetry.operation("search", self.id):
-            return await searching.searchable(self._store).search(self._ref, asked)
+            return await searching.search(self._store, self._ref, asked, provider)
 
     async def around(self, id: str, *, before: int = 3, after: int = 3) -> list[Message | Damaged]:
         """A message with up to `before` that it answers and `after` that go on from it; none for an unknown id.

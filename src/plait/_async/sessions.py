@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from plait._async import searching
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, feeding, follow, read_page
@@ -24,6 +24,9 @@ from plait.model import Attachment, Change, Changes, Finding, Hit, Imported, Ret
 from plait.pauses import Payload, may_listen_async, pause_async, pieces_async
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Scope, SessionRef
+
+if TYPE_CHECKING:
+    from plait._async.hybrid import AsyncSearchProvider
 
 T = TypeVar("T")
 PAGE = 100
@@ -301,6 +304,7 @@ class AsyncSessions:
         role: str | Iterable[str] | None = None,
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
+        provider: AsyncSearchProvider | None = None,
     ) -> builtins.list[Hit]:
         """The messages of all sessions of this scope that hold all the words; see `AsyncSession.search`.
 
@@ -310,7 +314,7 @@ class AsyncSessions:
             query, limit=limit, offset=offset, newest_first=newest_first, role=role, since=since, until=until
         )
         with self.telemetry.operation("search", ""):
-            return await searching.searchable(self.store).search(self._scope, asked)
+            return await searching.search(self.store, self._scope, asked, provider)
 
     async def build_search_index(
         self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from plait import times
 from plait.errors import UnsupportedError, UsageError
 from plait.logic import arguments
-from plait.model import LEAF, Damaged, Leaf, Message
-from plait.store.protocol import Path, Search, SessionRef
+from plait.model import LEAF, Damaged, Hit, Leaf, Message
+from plait.store.protocol import Path, Scope, Search, SessionRef
 
 if TYPE_CHECKING:
+    from plait._sync.hybrid import SearchProvider
     from plait.store._sync.port import Searchable, Store
 
 BRANCH_STEPS = 1000
@@ -78,6 +79,17 @@ def searchable(store: Store) -> Searchable:
     if getattr(store, "search", None) is None:
         raise UnsupportedError("this store has no search")
     return store  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def search(
+    store: Store, within: SessionRef | Scope, asked: Search, provider: SearchProvider | None
+) -> list[Hit]:
+    """What holds the words; with a provider also what that finds."""
+    if provider is None:
+        return searchable(store).search(within, asked)
+    from plait._sync.hybrid import hybrid  # what few use is loaded by the first who does
+
+    return hybrid(searchable(store), within, asked, provider)
 
 
 def around(store: Store, ref: SessionRef, id: str, *, before: int, after: int) -> list[Message | Damaged]:

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from plait._sync import searching
 from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, feeding, follow, read_page
@@ -24,6 +24,9 @@ from plait.model import Attachment, Change, Changes, Finding, Hit, Imported, Ret
 from plait.pauses import Payload, may_listen, pause, pieces
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
+
+if TYPE_CHECKING:
+    from plait._sync.hybrid import SearchProvider
 
 T = TypeVar("T")
 PAGE = 100
@@ -301,6 +304,7 @@ class Sessions:
         role: str | Iterable[str] | None = None,
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
+        provider: SearchProvider | None = None,
     ) -> builtins.list[Hit]:
         """The messages of all sessions of this scope that hold all the words; see `Session.search`.
 
@@ -310,7 +314,7 @@ class Sessions:
             query, limit=limit, offset=offset, newest_first=newest_first, role=role, since=since, until=until
         )
         with self.telemetry.operation("search", ""):
-            return searching.searchable(self.store).search(self._scope, asked)
+            return searching.search(self.store, self._scope, asked, provider)
 
     def build_search_index(
         self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None

@@ -67,6 +67,16 @@ def search(candidates: Sequence[Candidate], asked: Search) -> list[Hit]:
     return [_hit(match, finder) for match in ordered[asked.offset : asked.offset + asked.limit]]
 
 
+def hits(candidates: Sequence[Candidate], keys: Sequence[tuple[str, str]], asked: Search) -> list[Hit]:
+    """Those of the candidates that are named and pass the filters, in the order they are named."""
+    from plait.store.sqlite.words import tokenize
+
+    finder = snippets.Finder(parse(asked.query, tokenize), tokenize)
+    there = {(item.session, item.id): item for item in candidates if _takes(asked, item)}
+    named = [there[key] for key in dict.fromkeys(keys) if key in there]
+    return [_hit(_Match(item, 0.0, item.created_at_us), finder) for item in named]
+
+
 def _takes(asked: Search, item: Candidate) -> bool:
     if asked.roles and item.role not in asked.roles:
         return False

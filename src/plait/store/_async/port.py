@@ -387,6 +387,14 @@ class AsyncSearchable(AsyncStore, Protocol):
         """
         ...
 
+    async def hits(self, within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search) -> list[Hit]:
+        """Those of these messages that are there and pass the filters, in the order given, whatever words they hold.
+
+        Each key is a session id and a message id. What is asked for otherwise, its words, limit and
+        order, only says what a snippet shows.
+        """
+        ...
+
     async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
         """Index what is not indexed, or everything anew; answers how many messages that were.
 

@@ -413,6 +413,11 @@ class AsyncPlanStore:
 
         return await searching.find(self.driver, within, asked, self._clock())
 
+    async def hits(self, within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search) -> list[Hit]:
+        from plait.store._async import searching
+
+        return await searching.shown(self.driver, within, keys, asked)
+
     async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
         from plait.store._async import searching
 

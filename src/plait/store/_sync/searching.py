@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from plait.errors import StoreBusyError, StoreUnavailableError, UnsupportedError
@@ -29,6 +29,13 @@ def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us: int)
         except (StoreBusyError, StoreUnavailableError) as error:
             log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
     return driver.read(partial(search.search, within, asked, tokenize))
+
+
+def shown(
+    driver: Driver, within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search
+) -> list[Hit]:
+    """Messages that somebody else has found, as hits."""
+    return driver.read(partial(search.hits, within, keys, asked, _tokenizer(driver)))
 
 
 def _tokenizer(driver: Driver) -> Tokenize:

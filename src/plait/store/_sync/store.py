@@ -413,6 +413,11 @@ class PlanStore:
 
         return searching.find(self.driver, within, asked, self._clock())
 
+    def hits(self, within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search) -> list[Hit]:
+        from plait.store._sync import searching
+
+        return searching.shown(self.driver, within, keys, asked)
+
     def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
         from plait.store._sync import searching
 

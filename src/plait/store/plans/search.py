@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from plait import jsontext, times
 from plait.logic import snippets
+from plait.logic.ids import STAGE_PREFIX, can_be_stored
 from plait.logic.strands import MAX_SEQ, key_of, seq_of, strand_of
 from plait.logic.words import Tokenize, Words, fold, occurrences, parse
 from plait.model import Hit
@@ -95,6 +96,39 @@ def search(within: SessionRef | Scope, asked: Search, tokenize: Tokenize) -> Pla
         found = yield from _compared(found, question)
     scope = within.scope if isinstance(within, SessionRef) else within
     return (yield from _shown(scope, found[asked.offset : question.wanted], question))
+
+
+def hits(
+    within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search, tokenize: Tokenize
+) -> Plan[list[Hit]]:
+    """Those of these messages, by session id and id, that pass the filters, in the order given."""
+    words = parse(asked.query, tokenize)
+    question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), False)
+    scope = within.scope if isinstance(within, SessionRef) else within
+    if isinstance(within, SessionRef):
+        yield from common.take(within)
+        keys = [key for key in keys if key[0] == within.id]
+    ids: dict[str, list[str]] = {}
+    for session, id in keys:
+        ids.setdefault(session, []).append(id)
+    found: dict[tuple[str, str], Found] = {}
+    for session, wanted in ids.items():
+        found.update((yield from _located(SessionRef(scope, session), wanted, question)))
+    shown = yield from _shown(scope, [found[key] for key in dict.fromkeys(keys) if key in found], question)
+    return [hit for hit in shown if question.takes(hit.role, times.to_us(hit.created_at))]
+
+
+def _located(ref: SessionRef, ids: Sequence[str], asked: Asked) -> Plan[dict[tuple[str, str], Found]]:
+    """Where messages of a session lie, those that are there and on the path asked about."""
+    head: Head | None = None if ref.id.startswith(STAGE_PREFIX) else (yield Take(ref))
+    if head is None or not head.live:
+        return {}
+    listed = jsontext.encode([id for id in ids if can_be_stored(id)])
+    keys = {key: id for id, key in (yield Ask("find_messages", (listed, head.incarnation)))}
+    if not asked.search.branches:
+        by_strand = {item.strand: item for item in (yield from _ranges(head, asked.search))}
+        keys = {key: id for key, id in keys.items() if _within(key, by_strand)}
+    return {(ref.id, id): Found(key, 0.0, 0, ref.id) for key, id in keys.items()}
 
 
 def _compared(found: Sequence[Found], asked: Asked) -> Plan[list[Found]]:

@@ -557,18 +557,25 @@ class AsyncModelStore:
 
     async def search(self, within: SessionRef | Scope, asked: Search) -> list[Hit]:
         """The messages of a session, or of all sessions of a scope, that hold every word asked for."""
+        return brute.search(self._searched(within, asked), asked)
+
+    async def hits(self, within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search) -> list[Hit]:
+        """Those of these messages that are there and pass the filters, in the order given."""
+        return brute.hits(self._searched(within, asked), keys, asked)
+
+    async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
+        """Nothing to do: every search reads everything."""
+        self._check_open()
+        return 0
+
+    def _searched(self, within: SessionRef | Scope, asked: Search) -> list[brute.Candidate]:
         self._check_open()
         lives = [(key[1], life) for key, life in self._lives.items() if key[0] == within]
         if isinstance(within, SessionRef):
             life = self._find(within)
             lives = [(within.id, life)] if life else []
         shown = [(id, life) for id, life in lives if not id.startswith(STAGE_PREFIX)]
-        return brute.search([item for id, life in shown for item in _candidates(id, life, asked)], asked)
-
-    async def build_search_index(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> int:
-        """Nothing to do: every search reads everything."""
-        self._check_open()
-        return 0
+        return [item for id, life in shown for item in _candidates(id, life, asked)]
 
     # -- catalogue
 

@@ -1645,6 +1645,33 @@ class AsyncStoreTests:
         where = [(hit.id, hit.on_path, hit.covered) for hit in hits]
         assert where == [("d", True, False), ("c", False, True), ("b", False, True), ("a", True, False)]
 
+    async def test_what_others_found_is_shown_if_it_is_there_and_passes_the_filters(self, store: AsyncStore) -> None:
+        searchable = self.searchable(store)
+        await self.say(store, a="tea here", b="coffee", c="tea")
+        await store.append(self.ref(), [self.message("d", "aside", role="assistant")], parent="a")
+        await store.append(self.ref("t"), [self.message("e", "tea")], parent=LEAF)
+        keys = [
+            ("s", "d"),
+            ("t", "e"),
+            ("s", "gone"),
+            ("nobody", "a"),
+            ("s", "b"),
+            ("s", "a"),
+            ("s", "b"),
+            ("s", "n\x00"),
+        ]
+
+        async def shown(within: SessionRef | Scope, **options: Any) -> list[str]:
+            return [hit.id for hit in await searchable.hits(within, keys, Search("here", **options))]
+
+        assert await shown(ALICE) == ["d", "e", "b", "a"]
+        assert await shown(self.ref()) == ["d", "b", "a"]
+        assert await shown(self.ref(), roles=("assistant",)) == ["d"]
+        assert await shown(self.ref(), branches=False, leaf="c") == ["b", "a"]
+        assert await shown(BOB) == []
+        hit = (await searchable.hits(self.ref(), [("s", "a")], Search("here")))[0]
+        assert (hit.snippet, hit.highlights, hit.leaf_id, hit.on_path) == ("tea here", ((4, 8),), "d", True)
+
     async def test_a_late_handle_searches_no_other_life(self, store: AsyncStore) -> None:
         searchable = self.searchable(store)
         late = self.ref()

@@ -1645,6 +1645,33 @@ class StoreTests:
         where = [(hit.id, hit.on_path, hit.covered) for hit in hits]
         assert where == [("d", True, False), ("c", False, True), ("b", False, True), ("a", True, False)]
 
+    def test_what_others_found_is_shown_if_it_is_there_and_passes_the_filters(self, store: Store) -> None:
+        searchable = self.searchable(store)
+        self.say(store, a="tea here", b="coffee", c="tea")
+        store.append(self.ref(), [self.message("d", "aside", role="assistant")], parent="a")
+        store.append(self.ref("t"), [self.message("e", "tea")], parent=LEAF)
+        keys = [
+            ("s", "d"),
+            ("t", "e"),
+            ("s", "gone"),
+            ("nobody", "a"),
+            ("s", "b"),
+            ("s", "a"),
+            ("s", "b"),
+            ("s", "n\x00"),
+        ]
+
+        def shown(within: SessionRef | Scope, **options: Any) -> list[str]:
+            return [hit.id for hit in searchable.hits(within, keys, Search("here", **options))]
+
+        assert shown(ALICE) == ["d", "e", "b", "a"]
+        assert shown(self.ref()) == ["d", "b", "a"]
+        assert shown(self.ref(), roles=("assistant",)) == ["d"]
+        assert shown(self.ref(), branches=False, leaf="c") == ["b", "a"]
+        assert shown(BOB) == []
+        hit = (searchable.hits(self.ref(), [("s", "a")], Search("here")))[0]
+        assert (hit.snippet, hit.highlights, hit.leaf_id, hit.on_path) == ("tea here", ((4, 8),), "d", True)
+
     def test_a_late_handle_searches_no_other_life(self, store: Store) -> None:
         searchable = self.searchable(store)
         late = self.ref()

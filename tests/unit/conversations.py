@@ -160,6 +160,10 @@ ANY: list[Json] = [
     line("user", block_result("a")),
     line("user", block_result("a"), block_result("b")),
     line("user", block_result("b"), {"type": "text", "text": "y"}),
+    line("user", {"type": "text", "text": "y"}, block_result("b")),
+    {"type": "system", "uuid": "u", "parentUuid": None, "sessionId": "s", "content": "a hook succeeded"},
+    {"role": "user", "content": [{"type": "text", "text": "y"}, block_result("a"), {"type": "text", "text": "z"}]},
+    said({"type": "text", "text": "y"}, *result("b")["parts"], role="user"),
     entry("assistant", content=[{"type": "toolCall", "id": "a", "name": "f", "arguments": {}}]),
     entry("toolResult", toolCallId="a", toolName="f", content=[{"type": "text", "text": "x"}], isError=False),
 ]
@@ -205,6 +209,10 @@ def faults(view: Iterable[Message]) -> list[str]:
         kinds = {kind for kind in kinds if not kind.startswith("data-")}
         if not kinds:
             found.append(f"{message.id} is empty")
+        if message.role == "meta":
+            found.append(f"{message.id} was said by nobody")
+        if results and message.role != "assistant" and not is_result(message.parts[0]):
+            found.append(f"{message.id} has something before its results")
         if thinking is not None and (message.role != "assistant" or (results and not calls)):
             found.append(f"{thinking} is reasoning that nothing follows")
         thinking = message.id if kinds == {"reasoning"} else None

@@ -19,6 +19,7 @@ from tests.unit.conversations import (
     META,
     PENDING,
     THOUGHT,
+    block,
     block_result,
     call,
     chat_call,
@@ -83,7 +84,9 @@ def test_what_is_left_out_has_its_reason(messages: list[Message]) -> None:
     shown = {message.id for message in legal_view(messages)}
     for message in messages:
         words = [part for part in message.parts if part.get("type") == "text" and part["text"].strip()]
-        if words and not any("tool" in str(part["type"]) for part in message.parts) and message.format != "openai":
+        if message.role == "meta":
+            assert message.id not in shown
+        elif words and not any("tool" in str(part["type"]) for part in message.parts) and message.format != "openai":
             assert message.id in shown
 
 
@@ -172,6 +175,21 @@ def test_words_beside_results_come_after_all_results() -> None:
     assert ids(both) == ["m1", f"{RESULT_PREFIX}m3:0", "m2", "m3"]
 
 
+def test_words_before_a_result_in_its_message_come_after_it() -> None:
+    words: Json = {"type": "text", "text": "by the way"}
+    blocks = {"role": "user", "content": [words, block_result("b"), words]}
+    made, first, rest = view({"role": "assistant", "content": [block("a"), block("b")]}, blocks)[1:]
+    assert (made.parts[0]["errorText"], first.id, rest.id) == (NO_RESULT, f"{RESULT_PREFIX}m2:0", "m2")
+    assert first.to_dict() == {"role": "user", "content": [block_result("b")]}
+    assert rest.to_dict() == {"role": "user", "content": [words, words]}
+    blank = {"role": "user", "content": [{"type": "text", "text": " "}, block_result("a")]}
+    assert [message.to_dict() for message in view(chat_call("a"), blank)[1:]] == [first_of(blank)]
+
+
+def first_of(message: Json) -> Json:
+    return {**message, "content": message["content"][1:]}
+
+
 def test_results_in_a_message_of_a_torn_piece_go_without_what_stands_beside_them() -> None:
     computer = {"type": "computer_call", "id": "cu", "call_id": "c", "action": {"type": "screenshot"}}
     shown = view(ITEM_THOUGHT, computer, item_call("a"), said(*result("a")["parts"], {"type": "text", "text": "so"}))
@@ -217,6 +235,13 @@ def test_a_call_that_the_provider_runs_itself_needs_no_result() -> None:
 
 def test_what_no_model_sees_is_left_out() -> None:
     assert ids(view(META, user(), said(), user("\n"), said({"type": "step-start"}), text())) == ["m2", "m6"]
+
+
+def test_what_nobody_said_is_left_out_though_it_has_words() -> None:
+    told = {"parentUuid": None, "sessionId": "s", "uuid": "u"}
+    hook = {**told, "type": "system", "content": "a hook succeeded"}
+    title = {**told, "type": "summary", "summary": "The title of the chat"}
+    assert ids(view(user(), hook, call("a"), title, result("a"), text("noted", "meta"))) == ["m1", "m3", "m5"]
 
 
 def test_what_is_damaged_is_left_out() -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from plait import formats, jsontext, times
 from plait.logic import estimate
-from plait.logic.turns import Entry, Unit, is_blank, units
+from plait.logic.turns import Entry, Unit, is_blank, is_hidden, units
 from plait.model import Damaged, Format, Json, Message
 
 NO_RESULT: Final = "No result of this call was recorded."
@@ -49,9 +49,9 @@ def legal_view(messages: Iterable[Message | Damaged]) -> Iterator[Message]:
 
     A call without its result is followed by one that says `NO_RESULT`, a result without its call
     is left out. All results of what was said at once come right after it and before any words: a
-    message that holds results of several is shown in parts. What no provider takes (a turn without
-    content, reasoning that nothing follows) or no model sees is left out, and so is what is
-    damaged. Pending approvals stay pending. Messages that need no change are the same objects, and
+    message that holds results of several, or words before a result, is shown in parts. What no
+    provider takes (a turn without content, reasoning that nothing follows) or no model sees (a
+    message of the role `meta`) is left out, and so is what is damaged. Pending approvals stay pending. Messages that need no change are the same objects, and
     the view of a view is the same. Lazy: holds one turn at a time.
     """
     for unit in units(messages):
@@ -203,7 +203,8 @@ class _Placed:
         after = self._by_place(item)
         last = max(after)
         mixed = item.entry.says
-        rest = self._moved(item, after, () if mixed and last in self.words else (last,))
+        parted = (mixed and last in self.words) or _begins_with_words(item)
+        rest = self._moved(item, after, () if parted else (last,))
         if rest is not None and mixed:
             self.words.setdefault(last, []).append(rest)
         elif rest is not None:
@@ -231,6 +232,13 @@ class _Placed:
             self.results.setdefault(place, []).append((_taken_out(item, parts, n), None))
         left = {part for place in stay for part in after.get(place, ())}
         return _shape(item.entry, set(item.entry.answers) - left)
+
+
+def _begins_with_words(item: _Shown) -> bool:
+    """Whether something stands before a result in its message; providers take results first."""
+    results = {result.part for result in item.entry.results}
+    before = item.entry.parts[: max(item.answers)]
+    return any(n not in results and not is_hidden(part) for n, part in enumerate(before))
 
 
 def _ends(speaking: list[_Shown]) -> dict[int, int]:

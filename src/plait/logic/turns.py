@@ -20,6 +20,9 @@ from plait.model import Damaged, Json, Message
 HIDDEN_TYPES: Final = ("step-start", "source-url", "source-document")
 """Parts that are for an interface; like `data-*` parts, no model sees them."""
 
+NOBODY: Final = "meta"
+"""The role of what stands in a conversation without being said by anybody, which no model sees either."""
+
 _RESULT_STATES: Final = ("output-available", "output-error", "output-denied")
 _PENDING_STATES: Final = ("approval-requested", "approval-responded")
 _OUTPUTS: Final = ("output", "result", "errorText")
@@ -138,6 +141,8 @@ def look(message: Message) -> Entry | None:
         parts = message.parts
     except CorruptError:
         return None
+    if message.role == NOBODY:
+        return Entry(message, parts, [], [], says=False, speaks=False, thinks=False, ends=False, piece=False)
     calls, results = _tools(parts)
     alone = {result.part for result in results}
     said = [part for n, part in enumerate(parts) if n not in alone and is_object(part) and not is_blank(part)]

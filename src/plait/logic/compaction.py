@@ -133,8 +133,11 @@ class Head:
         self.last_seq = 0
 
     def take(self, unit: Unit) -> bool:
-        """Whether this unit belongs to the head: what stands before an earlier summary, up to so many messages."""
-        if self._count >= self._protect or is_summary(unit):
+        """Whether this unit belongs to the head: what stands before an earlier summary, up to so many messages.
+
+        A call without all its results ends it, for what may come later must not be parted from the call.
+        """
+        if self._count >= self._protect or is_summary(unit) or unit.open:
             return False
         self._count += len(unit.entries)
         self.last_seq = unit.entries[-1].message.seq
@@ -142,31 +145,41 @@ class Head:
 
 
 class Tail:
-    """The newest messages, which stay: fed units newest first while it asks for more."""
+    """The newest messages, which stay: fed units newest first while it asks for more.
+
+    So do all calls that are still open in a turn that is not over, and what comes after them. A
+    turn is over when the model spoke anew after somebody had answered, as `Units` sees it.
+    """
 
     def __init__(self, keep_tokens: int, least: int) -> None:
         self._keep = keep_tokens
         self._least = least
         self._count = self._tokens = 0
-        self._full = self._spoken = False
+        self._full = self._spoken = self._over = False
         self.first_seq: int | None = None
 
     def take(self, unit: Unit) -> bool:
-        """Take a unit if it fits; `False` when no older one can belong to the tail.
-
-        A call that is still open in the turn that goes on stays, however much came after it.
-        """
+        """Take a unit if it fits or has to stay; `False` when no older one can belong to the tail."""
         if is_summary(unit):
             return False
+        self._look_back(unit)
         fits = self._count < self._least or self._tokens + unit.tokens <= self._keep
-        if (fits and not self._full) or (unit.open and not self._spoken):
+        if (fits and not self._full) or (unit.open and not self._over):
             self._count += len(unit.entries)
             self._tokens += unit.tokens
             self.first_seq = unit.entries[0].message.seq
         else:
             self._full = True
-        self._spoken = self._spoken or any(entry.speaks for entry in unit.entries)
-        return not (self._full and self._spoken)
+        return not (self._full and self._over)
+
+    def _look_back(self, unit: Unit) -> None:
+        """See whether the turn of this unit is over; of an open one, from its newest message to its open call."""
+        for entry in reversed(unit.entries):
+            answers = not entry.aside and (bool(entry.results) or not entry.speaks)
+            self._over = self._over or (answers and self._spoken)
+            self._spoken = self._spoken or (entry.speaks and not entry.answers)
+            if any(call.part not in entry.answered for call in entry.calls):
+                break
 
 
 def target_tokens(covered: int, limit: int | None) -> int:

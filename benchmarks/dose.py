@@ -30,6 +30,10 @@ class Dose:
     """The largest message in them."""
     sizes: int = 10_000
     """Messages in the files whose size is taken."""
+    searched: int = 100_000
+    """Messages in the session that is searched."""
+    searches: int = 50
+    """Searches of each kind, in a round."""
     imports: int = 5
     turns: int = 800
     """Turns of the long session: at the vendor's 800 its figures can be compared."""
@@ -39,14 +43,14 @@ class Dose:
     peers: bool = True
 
 
-FULL = Dose(lengths=(1_000, 10_000, 100_000, 1_000_000), streams=(8 << 20, 1 << 30))
+FULL = Dose(lengths=(1_000, 10_000, 100_000, 1_000_000), searched=1_000_000, streams=(8 << 20, 1 << 30))
 NORMAL = Dose()
 QUICK = Dose(
     rounds=2, warm=1_200, lone=100, callers=(1, 4, 64), per_caller=5, per_caller_peers=1, lengths=(1_000, 5_000),
-    length_samples=40, load=2_000, streams=(8 << 20, 32 << 20), sizes=2_000, imports=2, overlay_reads=8,
+    length_samples=40, load=2_000, streams=(8 << 20, 32 << 20), sizes=2_000, searched=20_000, searches=20, imports=2, overlay_reads=8,
 )  # fmt: skip
 TINY = replace(
     QUICK, rounds=1, warm=30, lone=5, callers=(1, 3), crowd=3, per_caller=2, lengths=(30, 60), length_samples=4,
-    load=60, streams=(1 << 20, 2 << 20), largest=256 << 10, sizes=60, imports=1, slow_fsync_s=0.0, peers=False,
+    load=60, streams=(1 << 20, 2 << 20), largest=256 << 10, sizes=60, searched=200, searches=2, imports=1, slow_fsync_s=0.0, peers=False,
     turns=40, gate=100, overlay_reads=1,
 )  # fmt: skip

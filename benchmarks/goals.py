@@ -62,6 +62,7 @@ def rows(ledger: Ledger, dose: Dose) -> list[Row]:
         *_lengths(ledger, dose),
         *_loading(ledger, dose),
         *_weights(ledger, dose),
+        *_searching(ledger, dose),
         *_compacting(ledger, dose),
     ]
     return [_explained(ledger, row) for row in found]
@@ -178,6 +179,38 @@ def _compacting(ledger: Ledger, dose: Dose) -> Iterator[Row]:
         for count in overlays.COUNTS[1:]:
             values = ledger.ratios(f"overlays, {name}", str(count), "0")
             yield Row(f"{name}, {count} overlays over none, CPU", "", 0, "×", values)
+
+
+def _searching(ledger: Ledger, dose: Dose) -> Iterator[Row]:
+    mine = PlaitSync.name
+    for kind, words in (("rare", "a rare word"), ("common", "a common word")):
+        for order in ("newest first", "best first"):
+            what = f"search {dose.searched:,} messages for {words}, 20 hits {order}"
+            sense: Literal["≤", ""] = "≤" if order == "newest first" else ""
+            yield Row(what, sense, 1, "ms", _scaled(ledger, f"search {kind}, {order}", mine, 1e3))
+            yield Row(f"{what}, CPU time", "", 0, "ms", _scaled(ledger, f"search {kind}, {order}, cpu", mine, 1e3))
+            yield Row(f"{what}: slowest 1 %", "", 0, "ms", _scaled(ledger, f"search p99 {kind}, {order}", mine, 1e3))
+    off = "append, search off"
+    yield Row(
+        "append where search follows, CPU time, over one where nobody searched",
+        "≤",
+        1.1,
+        "×",
+        ledger.ratios("append, search on", mine, mine, off),
+    )
+    yield Row(
+        "append right after a search, CPU time, over the same",
+        "",
+        0,
+        "×",
+        ledger.ratios("append, search after a search", mine, mine, off),
+    )
+    rate, what = ledger.values("backfill Latin", mine), "index messages of 1.6 KB"
+    yield Row(f"{what}, Latin text", "≥", 10_000, "messages/s", rate)
+    yield Row(f"{what}, Latin text, CPU time", "", 0, "messages/s", ledger.values("backfill cpu Latin", mine))
+    yield Row(f"{what}, Chinese text, CPU time", "", 0, "messages/s", ledger.values("backfill cpu Chinese", mine))
+    yield Row("bytes of the index over Latin text", "≤", 0.35, "×", ledger.values("index Latin", mine))
+    yield Row("bytes of the index over Chinese text", "", 0, "×", ledger.values("index Chinese", mine))
 
 
 def _grown(ledger: Ledger, big: str, small: str) -> list[float]:

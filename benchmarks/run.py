@@ -14,13 +14,14 @@ from benchmarks.cases.crowd import Crowd
 from benchmarks.cases.lengths import Lengths
 from benchmarks.cases.loading import Holding, Loading
 from benchmarks.cases.lone import Lone
+from benchmarks.cases.searching import Searching
 from benchmarks.cases.sizes import Disk, Importing, Memory
 from benchmarks.dose import Dose
 from benchmarks.ledger import Ledger, now
 from benchmarks.peers import PEERS, missing
 
 CASES: tuple[type[Case], ...] = (
-    Lone, Crowd, Lengths, Loading, Holding, Disk, Memory, Importing, LongSession, Gate, UnderOverlays,
+    Lone, Crowd, Lengths, Loading, Holding, Disk, Memory, Importing, LongSession, Gate, UnderOverlays, Searching,
 )  # fmt: skip
 
 

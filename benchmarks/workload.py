@@ -41,3 +41,16 @@ def _item(dice: random.Random, role: str, size: int | None) -> Item:
     text = _TEXT if length < len(_TEXT) else _TEXT * (length // len(_TEXT) + 1)
     start = dice.randrange(len(text) - length)
     return Item(role, text[start : start + length])
+
+
+def chinese(count: int, *, seed: int = 9) -> list[Item]:
+    """Messages of some 0.5 to 3 KB in made-up Chinese: words of one to four characters, as often as Zipf says."""
+    dice = random.Random(seed)
+    common = [chr(0x4E00 + dice.randrange(3_000)) for _ in range(2_000)]
+    made = ["".join(dice.choices(common, k=dice.choice((1, 2, 2, 2, 3, 4)))) for _ in range(20_000)]
+    weights = [1 / (rank + 2) for rank in range(len(made))]
+    drawn = dice.choices(made, weights, k=200_000)
+    starts = [dice.randrange(len(drawn) - 400) for _ in range(count)]
+    return [
+        Item(ROLES[n % len(ROLES)], "，".join(drawn[at : at + dice.randrange(60, 400)])) for n, at in enumerate(starts)
+    ]

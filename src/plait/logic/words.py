@@ -49,6 +49,9 @@ _FOREIGN: Final = re.compile(r"[^\x00-\x7f]+(?:[\x00-\x7f]{1,8}[^\x00-\x7f]+)*")
 _EMOJI_FROM: Final = 0xF0000
 """The stock tokenizer takes no symbol for a word, but every private character: emoji are moved there."""
 
+MOSTLY: Final = 1.25
+"""With more bytes a character it is quicker to fold all of a text than what of it is not ASCII."""
+
 LONG_PHRASE: Final = 64
 """A longer phrase is asked for in parts, each once: the index takes time for its words times their places."""
 
@@ -59,7 +62,8 @@ def fold(text: str) -> str:
     """`text` as the stock tokenizer is given it: without accents, split where no spaces are."""
     plain = unpointed(text)
     if not plain.isascii():
-        plain = _FOREIGN.sub(_fold, plain)
+        mostly = len(plain.encode("utf-8", "replace")) > MOSTLY * len(plain)
+        plain = _folded(plain) if mostly else _FOREIGN.sub(lambda run: _folded(run[0]), plain)
     return plain.replace("\x00", " ")
 
 
@@ -83,8 +87,8 @@ def _spaces(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("plait.points", _spaces)
 
 
-def _fold(run: re.Match[str]) -> str:
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", run[0].casefold()))
+def _folded(text: str) -> str:
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     return _SPLIT.sub(_split, unicodedata.normalize("NFKC", plain))
 
 

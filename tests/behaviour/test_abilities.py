@@ -35,6 +35,7 @@ ASKED: dict[str, tuple[tuple[str, ...], Callable[[plait.Sessions], object]]] = {
     "doctor": (("doctor",), lambda sessions: sessions.doctor()),
     "vacuum": (("vacuum",), lambda sessions: sessions.vacuum()),
     "merge": (("merge", "stage_more", "existing"), lambda sessions: sessions.import_transcript(transcript())),
+    "restamp": (("restamp",), lambda sessions: sessions.session("c").restamp_tokens()),
     "overlays": (
         ("add_overlay", "overlays", "remove_overlay"),
         lambda sessions: sessions.session("c").archive("a", "a"),

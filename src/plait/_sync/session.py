@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec.structs import replace
 
 from plait import times
-from plait._sync import searching
+from plait._sync import searching, stamping
 from plait._sync.compacting import Compactor, Compaction, ErrorHandler, policy
 from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
 from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
@@ -415,14 +415,25 @@ class Session:
         `prompt_tokens` is what goes to the model before the view each time: instructions, tools. It counts
         with the view, unless a reported usage has it in it already.
         Only stored totals are looked at, never the transcript. `counter` counts the messages that
-        this handle writes from now on. The append is done before, and stands whatever happens;
-        with `background` it does not wait, and `close` does. A compaction that fails or wins nothing is tried
-        again only when the view has grown: see `compaction_state`.
+        this handle writes from now on; `restamp_tokens` counts the earlier ones with it.
+        The append is done before, and stands whatever happens; with `background` it does not wait, and
+        `close` does. A compaction that fails or wins nothing is tried again only when the view has
+        grown: see `compaction_state`.
         """
         found = policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
         if counter is not None:
             self._rules = Rules(self._sessions.rules.reserved_metadata_keys, counter)
         self._compaction().policy = found
+
+    def restamp_tokens(self) -> int:
+        """Count the tokens of all messages and summaries anew, with this handle's counter or the estimate.
+
+        For when the counter was changed: messages keep the stamp they were written with, and totals,
+        budgets and compaction go by it. Answers how many stamps changed. A stamp is derived: no version
+        moves and no feed tells of it. Done in bounded steps beside other writes; interrupted, it goes on
+        when it is called again.
+        """
+        return stamping.restamp(self._store, self._ref, self._rules.counter)
 
     def on_compaction_error(self, handler: ErrorHandler | None) -> None:
         """Call `handler` with the error when an automatic compaction failed; if it fails itself, that is logged."""

@@ -35,11 +35,14 @@ def new(
     if kind is None:
         kind = "archive" if summary is None else "compaction"
     _check(ends, summary, kind)
-    tokens = 0
-    if summary is not None:
-        shown = {"role": "assistant", "parts": [{"type": "text", "text": summary}]}
-        tokens = estimate.stamp(shown, formats.NATIVE, counter)
+    tokens = 0 if summary is None else summary_tokens(summary, counter)
     return NewOverlay(id, kind, *ends, summary, tokens, at_us)
+
+
+def summary_tokens(summary: str, counter: estimate.Counter | None) -> int:
+    """What the message costs that shows a summary."""
+    shown = {"role": "assistant", "parts": [{"type": "text", "text": summary}]}
+    return estimate.stamp(shown, formats.NATIVE, counter)
 
 
 def brought(overlay: Brought, at_us: int, counter: estimate.Counter | None) -> NewOverlay:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import plait
-from plait import AsyncSession
+from plait import AsyncSession, AsyncSessions, Message, StaleValueError
+from plait._async.stamping import restamping
+from plait.testing.faults import invariants
 from tests.behaviour._async.helpers import readable
 from tests.behaviour.values import noise, note, picture
 
@@ -114,3 +116,69 @@ async def test_a_users_counter_is_stamped_and_follows_updates(tmp_path: Path) ->
         await chat.update({**note("a"), "parts": [{"type": "x"}] * 9})
         assert [stat.tokens async for stat in chat.path_stats()] == [10, 1]
         assert (await chat.totals()).path_tokens == 11
+
+
+async def test_another_counter_counts_what_was_written_before_anew(chat: AsyncSession, file: Path) -> None:
+    """Stamps and every total that is made of them change; content, version, feed and order stay."""
+    for n in range(30):
+        await chat.append(note(f"m{n}", "word " * (n + 1)))
+    await chat.append(note("b", "on a branch"), parent="m4")
+    await chat.checkout("m29")
+    await chat.add_overlay("m3", "m6", summary="four words are here")
+    await chat.add_overlay("m2", "m9", summary="two words")
+    await chat.omit("m20")
+    version, cursor = (await chat.info()).version, await chat.cursor()  # type: ignore[union-attr]
+    before = [message.to_json() async for message in chat.transcript() if isinstance(message, Message)]
+    chat.compact_after(None, counter=lambda message: 100 * len(message["parts"][0]["text"].split()))
+    assert await chat.restamp_tokens() == 33
+    assert await chat.restamp_tokens() == 0
+    words = [100 * (n + 1) for n in range(30)]
+    assert [stat.tokens async for stat in chat.path_stats(raw=True)] == words
+    shown = [*words[:2], 200, *words[10:20], *words[21:]]
+    assert [stat.tokens async for stat in chat.path_stats()] == shown
+    totals = await chat.totals()
+    assert (totals.tokens, totals.path_tokens, totals.view_tokens) == (sum(words) + 300, sum(words), sum(shown))
+    window = await chat.recent(leaf="b")
+    assert (window.total_tokens, window.view_tokens) == (sum(words[:5]) + 300,) * 2
+    assert [overlay.tokens for overlay in await chat.overlays()] == [400, 200, 0]
+    assert [overlay.stale for overlay in await chat.overlays()] == [False] * 3
+    assert (await chat.info()).version == version and not (await chat.changes(after=cursor)).changes  # type: ignore[union-attr]
+    assert [message.to_json() async for message in chat.transcript() if isinstance(message, Message)] == before
+    for overlay in await chat.overlays():
+        await chat.remove_overlay(overlay.id)
+    totals = await chat.totals()
+    assert totals.view_tokens == totals.path_tokens == sum(words)
+    assert invariants(file) == []
+
+
+async def test_a_message_changed_while_it_is_counted_anew_is_counted_again(
+    sessions: AsyncSessions, chat: AsyncSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await chat.append_many([note(f"m{n}") for n in range(3)])
+    restamp, tries = restamping(sessions.store).restamp, list[int]()
+
+    async def beside(*args: Any, **options: Any) -> int:
+        tries.append(1)
+        if len(tries) == 1:
+            await chat.update(note("m1", "one two three"))
+        return await restamp(*args, **options)
+
+    monkeypatch.setattr(sessions.store, "restamp", beside)
+    chat.compact_after(None, counter=lambda message: 10 * len(message["parts"][0]["text"].split()))
+    await chat.restamp_tokens()
+    assert len(tries) == 2
+    assert [stat.tokens async for stat in chat.path_stats()][1] == 30
+    tries.clear()
+    monkeypatch.setattr(sessions.store, "restamp", always_stale)
+    chat.compact_after(None, counter=lambda message: 7)
+    with pytest.raises(StaleValueError):
+        await chat.restamp_tokens()
+
+
+async def always_stale(*args: Any, **options: Any) -> int:
+    raise StaleValueError("it changed again")
+
+
+async def test_counting_anew_finds_nothing_to_do_in_a_session_that_is_not_there(chat: AsyncSession) -> None:
+    assert await chat.restamp_tokens() == 0
+    assert await chat.info() is None

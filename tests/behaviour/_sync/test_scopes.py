@@ -95,6 +95,12 @@ MAKE: dict[str, Callable[[Sessions], Any]] = {
 }
 """What the catalogue does in the scope it is asked in."""
 
+
+def counted_anew(chat: Session) -> int:
+    chat.compact_after(None, counter=lambda message: 9_999)
+    return chat.restamp_tokens()
+
+
 ON_SESSION: dict[str, Callable[[Session], Any]] = {
     "append to a message": lambda chat: chat.append(note("x"), parent="m"),
     "append at an expected leaf": lambda chat: chat.append(note("x"), expect_leaf="branch"),
@@ -128,6 +134,7 @@ ON_SESSION: dict[str, Callable[[Session], Any]] = {
     "search": lambda chat: chat.search("of"),
     "search of a path": lambda chat: chat.search("of", leaf="p"),
     "around": lambda chat: chat.around("m"),
+    "restamp_tokens with another counter": lambda chat: counted_anew(chat),
 }
 """What a handle does to a session that must be there."""
 

@@ -377,6 +377,26 @@ class AsyncOverlaying(AsyncStore, Protocol):
         ...
 
 
+class AsyncRestamping(AsyncStore, Protocol):
+    """A store that can change the tokens which messages and overlays are stamped with."""
+
+    async def restamp(
+        self,
+        session: SessionRef,
+        stamps: Sequence[tuple[str, int]],
+        *,
+        summaries: Sequence[tuple[str, int]] = (),
+        since_version: int,
+    ) -> int:
+        """Stamp messages and overlays, each by its id; answers how many stamps changed.
+
+        All totals follow. Stamps are derived: nothing else changes, the version stays, and no feed
+        tells of it. Ids that are not there are passed over. `StaleValueError`, and nothing written,
+        if one of the messages was updated or deleted after `since_version`, when it was counted.
+        """
+        ...
+
+
 class AsyncSearchable(AsyncStore, Protocol):
     """A store that can search the words of its messages."""
 

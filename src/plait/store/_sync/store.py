@@ -28,7 +28,7 @@ from plait.model import (
 )
 from plait.pauses import aside
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, feed, merge, overlays, read
+from plait.store.plans import append, attachments, catalogue, change, common, feed, merge, overlays, read, stamping
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
@@ -268,6 +268,19 @@ class PlanStore:
 
     def release_compaction(self, session: SessionRef, token: str) -> None:
         self.driver.write(partial(overlays.release, session, token))
+
+    def restamp(
+        self,
+        session: SessionRef,
+        stamps: Sequence[tuple[str, int]],
+        *,
+        summaries: Sequence[tuple[str, int]] = (),
+        since_version: int,
+    ) -> int:
+        try:
+            return self.driver.write(partial(stamping.restamp, session, stamps, summaries, since_version))
+        finally:
+            self._counted.forget()
 
     # -- the feed --------------------------------------------------------------
 

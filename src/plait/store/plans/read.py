@@ -53,6 +53,11 @@ class Counted:
     def last(self, head: Head) -> Count | None:
         return self._counts.get(head.incarnation)
 
+    def forget(self) -> None:
+        """Forget all: stamps were changed, which moves no version. What other processes remember of
+        paths that are not active stays as it was counted until something is changed there."""
+        self._counts.clear()
+
     def note(self, head: Head, count: Count) -> None:
         if len(self._counts) >= MAX_COUNTS:
             self._counts.clear()

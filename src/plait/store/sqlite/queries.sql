@@ -208,6 +208,10 @@ SELECT m.key, m.id, m.role, m.bytes, m.tokens, m.created_at, m.flags, m.format,
 SELECT key, id, role, bytes, tokens, created_at FROM message
  WHERE key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
 
+-- restamp_message
+-- Another count of a message's tokens.
+UPDATE message SET tokens = :tokens WHERE key = :key;
+
 -- message_sizes
 -- Sizes of a JSON list of keys.
 SELECT m.key, m.bytes, m.tokens FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value;
@@ -595,6 +599,14 @@ SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes
 UPDATE overlay SET left_messages = left_messages + :messages, left_bytes = left_bytes + :bytes,
                    left_tokens = left_tokens + :tokens, stale = 1
  WHERE overlay = :overlay;
+
+-- restamp_below
+-- What is left below an overlay has been counted anew.
+UPDATE overlay SET left_tokens = left_tokens + :tokens WHERE overlay = :overlay;
+
+-- restamp_overlay
+-- Another count of the tokens of what an overlay shows.
+UPDATE overlay SET tokens = :tokens WHERE incarnation = :incarnation AND id = :id RETURNING overlay;
 
 -- drop_overlay
 -- Remove an overlay.

@@ -1,0 +1,78 @@
+"""Generated from src/plait/_async/stamping.py by tools/unasync.py: edit that file. Counting the tokens of a session's messages anew, after its counter was changed."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from plait import formats
+from plait._sync.overlaying import overlaying
+from plait.errors import CorruptError, StaleValueError, UnsupportedError
+from plait.logic import estimate
+from plait.logic.estimate import Counter
+from plait.logic.overlays import summary_tokens
+from plait.model import LEAF, Message
+from plait.pauses import pause
+from plait.store._sync.port import Restamping, Store
+from plait.store.protocol import SessionRef
+
+ROWS: Final = 256
+"""How many messages are counted at a time, between two reads of the store."""
+TRIES: Final = 10
+"""How often messages that are changed while they are counted are counted again."""
+
+
+def restamping(store: Store) -> Restamping:
+    """The store as one whose stamps can be changed; `UnsupportedError` if they cannot."""
+    if not callable(getattr(store, "restamp", None)):
+        raise UnsupportedError("this store cannot change the tokens that messages are stamped with")
+    return cast("Restamping", store)
+
+
+def restamp(store: Store, ref: SessionRef, counter: Counter | None) -> int:
+    """Count all messages and summaries anew with `counter`; how many stamps changed."""
+    able, changed, after = restamping(store), 0, 0
+    while True:
+        last, count = _page(able, ref, counter, after)
+        changed += count
+        if last is None:
+            return changed + _summaries(able, ref, counter)
+        after = last
+        pause()
+
+
+def _page(store: Restamping, ref: SessionRef, counter: Counter | None, after: int) -> tuple[int | None, int]:
+    """Count the next messages; the seq of the last of them (`None`: there are none), and how many stamps changed."""
+    for tries in range(TRIES):
+        path = store.path(ref, LEAF, raw=True)
+        window = store.everything(ref, after_seq=after, limit=ROWS) if path is not None else []
+        if path is None or not window:
+            return None, 0
+        counted = [(item, _count(item, counter)) for item in window if isinstance(item, Message)]
+        stamps = [(item.id, tokens) for item, tokens in counted if tokens != item.tokens]
+        try:
+            return window[-1].seq, store.restamp(ref, stamps, since_version=path.version) if stamps else 0
+        except StaleValueError:
+            if tries == TRIES - 1:
+                raise
+    raise AssertionError
+
+
+def _count(message: Message, counter: Counter | None) -> int:
+    try:
+        return estimate.stamp(message.to_dict(), formats.stored(message.format), counter)
+    except CorruptError:  # what cannot be read keeps its stamp
+        return message.tokens
+
+
+def _summaries(store: Restamping, ref: SessionRef, counter: Counter | None) -> int:
+    """Count what overlays show."""
+    if not callable(getattr(store, "overlays", None)):
+        return 0
+    path = store.path(ref, LEAF, raw=True)
+    found = overlaying(store).overlays(ref, everywhere=True) if path is not None else []
+    stamps = [
+        (overlay.id, tokens)
+        for overlay in found
+        if overlay.summary is not None and (tokens := summary_tokens(overlay.summary, counter)) != overlay.tokens
+    ]
+    return store.restamp(ref, [], summaries=stamps, since_version=path.version) if path and stamps else 0

@@ -188,6 +188,28 @@ def test_a_foreign_message_too_large_for_a_row_becomes_native() -> None:
     assert message.text == "x" * 2_000_000
 
 
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ({"role": "tool", "tool_call_id": "a", "content": "z" * 5000}, "output"),
+        ({"type": "function_call_output", "call_id": "a", "output": "z" * 5000}, "output"),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "z" * 5000}]}, "output"),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "a", "is_error": True, "content": "z" * 5000}],
+            },
+            "errorText",
+        ),
+    ],
+)
+def test_outputs_are_cut_in_messages_of_every_role_and_format(message: Json, key: str) -> None:
+    short = enforce_row_size(message, max_bytes=2000)
+    assert len(short["parts"][0][key]) == 1000
+    assert short["metadata"] == {"compactedToolOutputs": ["a"]}
+    assert len(jsontext.encode(short)) <= 2000
+
+
 def test_what_is_damaged_stays_as_it_is() -> None:
     damaged = plait.Damaged("m", 1, "user", None, "cut")
     assert truncate_older_messages([damaged, damaged], keep_recent=0) == [damaged, damaged]

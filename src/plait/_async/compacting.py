@@ -297,6 +297,8 @@ class AsyncCompactor:
             return Compacted(None, "there are no messages")
         try:
             plan, text = await self._summarized(path, token)
+            if text is not None:
+                check_smaller(text, plan.covered_tokens)
         except CompactionError as error:
             error.session_id = self._ref.id
             raise
@@ -304,7 +306,6 @@ class AsyncCompactor:
             raise CompactionError(f"the summarizer failed: {error!r}", session_id=self._ref.id) from error
         if text is None or plan.from_id is None or plan.to_id is None:
             return plan
-        check_smaller(text, plan.covered_tokens)
         return await self._lay(path, plan, text)
 
     async def _lay(self, path: Path, plan: Compacted, text: str) -> Compacted:

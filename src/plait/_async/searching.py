@@ -49,8 +49,8 @@ def question(
     everywhere = isinstance(leaf, Everywhere)
     return Search(
         query=query,
-        limit=arguments.number("limit", limit),
-        offset=arguments.number("offset", offset),
+        limit=arguments.number("limit", limit, most=arguments.MOST // 2),
+        offset=arguments.number("offset", offset, most=arguments.MOST // 2),
         newest_first=arguments.flag("newest_first", newest_first),
         roles=_roles(role),
         since_us=_instant("since", since),

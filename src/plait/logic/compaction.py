@@ -11,7 +11,9 @@ from typing import Any, Final, Protocol
 
 from plait import jsontext
 from plait.errors import CompactionError, UsageError
+from plait.logic.arguments import function, number, refusal
 from plait.logic.estimate import estimate_text
+from plait.logic.ids import can_be_stored
 from plait.logic.shape import is_list, is_object
 from plait.logic.trimming import truncated
 from plait.logic.turns import Unit, is_hidden, is_tool
@@ -39,6 +41,10 @@ class Prompt(Protocol):
 
 def summary_prompt(conversation: str, *, previous: str | None, target_tokens: int) -> str:
     """What a summarizer is asked: to summarize `conversation`, or to bring the summary `previous` up to date with it."""
+    target_tokens = number("target_tokens", target_tokens)
+    for name, value in (("conversation", conversation), ("previous", previous or "")):
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refusal(name, "text", value)
     if previous is None:
         task = "Below is the older part of a conversation between a user and an AI agent. Summarize it"
     else:
@@ -96,26 +102,16 @@ def compact_function(
     next. Media becomes a short marker; inputs and outputs of tools are shown up to `max_tool_chars`
     each, marked where they were cut. `prompt` makes the prompts in the place of `summary_prompt`.
     """
-    numbers = {"keep_recent_tokens": keep_recent_tokens, "protect_head": protect_head}
-    numbers |= {
-        "min_tail": min_tail - 1,
-        "max_input_tokens": max_input_tokens - 1_000,
-        "max_tool_chars": max_tool_chars,
-    }
-    for name, value in numbers.items():
-        if value < 0:
-            least = {"min_tail": 1, "max_input_tokens": 1_000}.get(name, 0)
-            raise UsageError(f"{name} must be at least {least}")
     if not callable(summarize):
         raise UsageError("summarize must be a function that is given a prompt and answers a summary")
     return CompactFunction(
         summarize,
-        keep_recent_tokens,
-        protect_head,
-        min_tail,
-        max_input_tokens,
-        max_tool_chars,
-        prompt or summary_prompt,
+        number("keep_recent_tokens", keep_recent_tokens),
+        number("protect_head", protect_head),
+        number("min_tail", min_tail, least=1),
+        number("max_input_tokens", max_input_tokens, least=1_000),
+        number("max_tool_chars", max_tool_chars),
+        summary_prompt if prompt is None else function("prompt", prompt),
     )
 
 
@@ -262,7 +258,9 @@ def shortened(text: str, tokens: int) -> str:
 
 
 def check_smaller(summary: str, covered: int) -> None:
-    """Raise `CompactionError` unless the summary is smaller than the tokens it replaces."""
+    """Raise `CompactionError` unless the summary can be kept and is smaller than the tokens it replaces."""
+    if not can_be_stored(summary):
+        raise CompactionError("the summary holds half a surrogate pair, which is not a character")
     size = estimate_text(summary)
     if size >= covered:
         raise CompactionError(f"the summary has {size} tokens and would replace {covered}: nothing would be won")

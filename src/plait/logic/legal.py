@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plait import formats, jsontext, times
-from plait.logic import estimate
+from plait.logic import arguments, estimate
 from plait.logic.turns import Entry, Unit, is_blank, is_hidden, units
 from plait.model import Damaged, Format, Json, Message
 
@@ -54,8 +54,19 @@ def legal_view(messages: Iterable[Message | Damaged]) -> Iterator[Message]:
     message of the role `meta`) is left out, and so is what is damaged. Pending approvals stay pending. Messages that need no change are the same objects, and
     the view of a view is the same. Lazy: holds one turn at a time.
     """
-    for unit in units(messages):
+    arguments.several("messages", messages)
+    return _legal_view(messages)
+
+
+def _legal_view(messages: Iterable[Message | Damaged]) -> Iterator[Message]:
+    for unit in units(map(_read, messages)):
         yield from legal(unit)
+
+
+def _read(message: object) -> Message | Damaged:
+    if not isinstance(message, Message | Damaged):
+        raise arguments.refusal("messages", "messages as they were read: Message objects", message)
+    return message
 
 
 def legal(unit: Unit) -> list[Message]:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from plait import formats, jsontext
-from plait.errors import UsageError
 from plait.formats import native
-from plait.logic import estimate
-from plait.logic.shape import is_list, is_object
+from plait.logic import arguments, estimate
+from plait.logic.shape import is_list, is_mapping, is_object
 from plait.model import Damaged, Format, Json, Message
 
 M = TypeVar("M", Message, Mapping[str, Any], Message | Damaged)
@@ -26,6 +25,7 @@ ROW_OUTPUT_CHARS: Final = 1_000
 ROW_TEXT_CHARS: Final = 1_000
 ROW_PREVIEW_CHARS: Final = 500
 
+_OUTPUT_KEYS: Final = {"output-available": "output", "output-error": "errorText"}
 _NESTED: Final = "[nested output omitted]"
 _NOTE: Final = "output too large to show"
 
@@ -45,9 +45,14 @@ def truncate_older_messages(
     inputs, media and what a provider ran itself stay. Messages without a change are the same
     objects; the same sequence comes back if there are no older ones.
     """
-    for name, value in (("keep_recent", keep_recent), ("max_tool_output_chars", max_tool_output_chars)):
-        _check(name, value)
-    _check("max_text_chars", max_text_chars)
+    keep_recent = arguments.number("keep_recent", keep_recent)
+    max_tool_output_chars = arguments.number("max_tool_output_chars", max_tool_output_chars)
+    max_text_chars = arguments.number("max_text_chars", max_text_chars)
+    tool_outputs = arguments.flag("tool_outputs", tool_outputs)
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes | bytearray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise arguments.refusal("messages", "a list of messages", messages)
+    for n, message in enumerate(messages):
+        _check(f"messages[{n}]", message)
     older = len(messages) - keep_recent
     if older <= 0:
         return messages
@@ -61,9 +66,9 @@ def truncate_older_messages(
     return [_rewritten(message, text, output) if n < older else message for n, message in enumerate(messages)]
 
 
-def _check(name: str, value: int) -> None:
-    if value < 0:
-        raise UsageError(f"{name} must not be negative, not {value}")
+def _check(name: str, message: object) -> None:
+    if not isinstance(message, Message | Damaged) and not is_mapping(message):
+        raise arguments.refusal(name, "a message as one is given or read", message)
 
 
 def _rewritten(message: Any, text: Callable[[str], str], output: Callable[[Any], Any]) -> Any:
@@ -160,13 +165,14 @@ def _marker(size: int, limit: int) -> Json:
 def enforce_row_size(message: M, *, max_bytes: int = 1_800_000) -> M:
     """`message` as it may be kept in a table with a limit of row size, on a copy; itself if it fits.
 
-    plait has no such limit and never does this by itself: it is for other stores. Of an
-    assistant's message tool outputs over 1,000 characters are cut first, of any message then the
-    texts over 1,000 characters, oldest first, until it fits. What was cut is listed in `metadata`,
-    as `compactedToolOutputs` (call ids) and `compactedTextParts` (places). A foreign message that
-    is too large becomes a native one.
+    plait has no such limit and never does this by itself: it is for other stores. Tool outputs (and
+    errors) over 1,000 characters are cut first, then the texts over 1,000 characters, oldest first,
+    until it fits. What was cut is listed in `metadata`, as `compactedToolOutputs` (call ids) and
+    `compactedTextParts` (places). A foreign message that is too large becomes a native one.
+    Reasoning, inputs of tools and media are not cut: a message of these may stay larger.
     """
-    _check("max_bytes", max_bytes)
+    max_bytes = arguments.number("max_bytes", max_bytes)
+    _check("message", message)
     fitting: M = _enforced(message, max_bytes)
     return fitting
 
@@ -192,8 +198,7 @@ def _fitting(message: Mapping[str, Any], format: Format, max_bytes: int) -> Json
     copy: Json = {**message, "parts": list(format.parts(message))}
     if format is not formats.NATIVE:
         copy = {"role": format.role(message), "parts": copy["parts"], "metadata": format.metadata(message)}
-    if copy["role"] == "assistant":
-        _shorten_outputs(copy)
+    _shorten_outputs(copy)
     if _bytes(copy) > max_bytes:
         _shorten_texts(copy, max_bytes)
     return copy
@@ -202,8 +207,9 @@ def _fitting(message: Mapping[str, Any], format: Format, max_bytes: int) -> Json
 def _shorten_outputs(message: Json) -> None:
     cut: list[str] = []
     for n, part in enumerate(message["parts"]):
-        if part.get("state") == "output-available" and _length(output := part.get("output")) > ROW_OUTPUT_CHARS:
-            message["parts"][n] = {**part, "output": truncated(output, ROW_OUTPUT_CHARS)}
+        key = _OUTPUT_KEYS.get(native.text_of(part.get("state")))
+        if key is not None and _length(output := part.get(key)) > ROW_OUTPUT_CHARS:
+            message["parts"][n] = {**part, key: truncated(output, ROW_OUTPUT_CHARS)}
             cut.append(native.text_of(part.get("toolCallId")))
     if cut:
         message["metadata"] = {**native.metadata_of(message), "compactedToolOutputs": cut}

@@ -132,8 +132,8 @@ async def test_rounds_of_compaction_leave_one_flat_bounded_summary(chat: AsyncSe
 
 @pytest.mark.parametrize(
     "answer",
-    [failing, lambda prompt: "", lambda prompt: None, lambda prompt: 7],
-    ids=["raises", "empty", "none", "number"],
+    [failing, lambda prompt: "", lambda prompt: None, lambda prompt: 7, lambda prompt: "half \ud800"],
+    ids=["raises", "empty", "none", "number", "half a character"],
 )
 async def test_a_summarizer_of_no_use_changes_nothing(chat: AsyncSession, answer: Callable[[str], Any]) -> None:
     await fill(chat, 20)

@@ -75,6 +75,10 @@ VALID: Mapping[str, Callable[[], Any]] = {
     "value": dict,
     "what": lambda: "what",
     "transcript": lambda: transcript(),
+    "conversation": lambda: "text",
+    "previous": lambda: "text",
+    "target_tokens": lambda: 100,
+    "summarize": lambda: lambda _: "summary",
     "store": lambda: plait.open_async(":memory:").store,
 }
 """For each argument that some method needs, a value that it takes. A method of a new name needs no line elsewhere."""
@@ -112,6 +116,8 @@ def arguments(function: Any, hostile: str, value: Any) -> tuple[list[Any], dict[
     """What to call a function with: a valid value for all that it needs, except for one."""
     by_place, by_name = [], dict[str, Any]()
     for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
         if name == hostile:
             given = value
         elif parameter.default is parameter.empty:

@@ -421,6 +421,16 @@ async def test_deleted_words_are_nowhere_in_the_files_after_a_purge(
     assert await sessions.doctor() == []
 
 
+async def test_a_window_of_any_size_may_be_asked_for(chat: AsyncSession, sessions: AsyncSessions) -> None:
+    (said,) = await say(chat, "tea")
+    for huge in (2**62, 2**63, 10**30):
+        for newest in (False, True):
+            assert ids(await chat.search("tea", limit=huge, newest_first=newest)) == [said]
+            assert ids(await sessions.search("tea", limit=huge, newest_first=newest)) == [said]
+            assert await chat.search("tea", offset=huge, limit=huge, newest_first=newest) == []
+            assert await sessions.search("tea", offset=huge, limit=huge, newest_first=newest) == []
+
+
 async def test_a_long_phrase_is_found_whole_and_in_order(chat: AsyncSession) -> None:
     words = [f"w{n}" for n in range(200)]
     forward, _ = await say(chat, " ".join(words), " ".join(words[100:] + words[:100]))

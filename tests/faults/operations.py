@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from plait.model import LEAF
-from plait.store._sync.port import Overlaying, Store
+from plait.store._sync.port import Overlaying, Restamping, Store
 from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
 
@@ -45,6 +45,13 @@ def claim(store: Store) -> bool:
     return claimed
 
 
+def restamp(store: Store) -> int:
+    path = store.path(ref(), LEAF)
+    assert path is not None
+    stamps = [("a", 70), ("b", 50), ("big", 9), ("d", 1000)]
+    return cast("Restamping", store).restamp(ref(), stamps, summaries=[("o", 3)], since_version=path.version)
+
+
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "append": lambda store: store.append(ref(), [new("x")], parent=LEAF),
     "append a picture": lambda store: store.append(ref(), [new("x", "", OTHER)], parent=LEAF),
@@ -72,6 +79,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "delete below an overlay": lambda store: store.delete(ref(), ["b", "a"]),
     "branch off before an overlay": lambda store: store.append(ref(), [new("x")], parent="a"),
     "claim a compaction": claim,
+    "count anew": restamp,
 }
 
 

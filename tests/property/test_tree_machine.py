@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from plait.errors import PlaitError
 from plait.model import LEAF, Message, Parent
-from plait.store._sync.port import Overlaying, Searchable, Store
-from plait.store.protocol import Expect, NewOverlay, Scope, Search, SessionRef
+from plait.store._sync.port import Feeding, Merging, Overlaying, Searchable, Store
+from plait.store.protocol import Expect, Graft, NewOverlay, Scope, Search, SessionRef
 from plait.testing import ModelStore
 from plait.testing.faults import invariants
 from tests.dose import dose
@@ -41,6 +41,23 @@ patches = st.dictionaries(st.sampled_from("abc"), st.sampled_from([None, 1, 1.0,
 
 def overlaying(store: Store) -> Overlaying:
     return cast("Overlaying", store)
+
+
+def merging(store: Store) -> Merging:
+    return cast("Merging", store)
+
+
+def told(store: Store, ref: SessionRef) -> list[Any]:
+    """What the feed of a session says, a few changes at a time."""
+    feeding, after, found = cast("Feeding", store), None, list[Any]()
+    while True:
+        page = feeding.changes(ref, after=after, limit=7, budget_bytes=1 << 20)
+        for change in page.changes:
+            about = (change.version, change.kind, tuple(change.ids), change.parent_id, change.removed)
+            found.append((*about, change.leaf_moved, change.leaf_id, plain(change.message), change.overlay))
+        after = page.cursor
+        if not page.more:
+            return found
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -103,6 +120,7 @@ class TreeMachine(RuleBasedStateMachine):
         self.both(Pair(name), lambda store, ref: store.leaves(ref))
         self.both(Pair(name), lambda store, ref: overlaying(store).overlays(ref, everywhere=True))
         self.both(Pair(name), lambda store, ref: overlaying(store).covering(ref, IDS))
+        self.both(Pair(name), told)
         for id in [None, *IDS]:
             self.both(Pair(name), lambda store, ref, id=id: store.children(ref, id))
             self.both(Pair(name), lambda store, ref, id=id: id and store.get(ref, id))
@@ -243,6 +261,30 @@ class TreeMachine(RuleBasedStateMachine):
                 store.discard(stage)
                 raise
             return store.publish(stage, ref)
+
+        self.act(name, False, call)
+
+    @rule(name=names, sizes=st.tuples(*[st.integers(1, 3)] * 2), places=st.tuples(ids, ids), meanwhile=st.booleans())
+    def merge(self, name: str, sizes: tuple[int, int], places: tuple[str, str], meanwhile: bool) -> None:
+        """Two chains staged and grafted on in two places, something else being written before they are."""
+        there = [row.id for row in self.model.everything(SessionRef(SCOPE, name))]
+        free = [id for id in IDS if id not in there]
+        chains = [free[: sizes[0]], free[sizes[0] : sum(sizes)]]
+        new = [[message(id, "merged", None, self.now()) for id in chain] for chain in chains if chain]
+        above = [there[IDS.index(place) % len(there)] if there and meanwhile else place for place in places]
+        grafts = [Graft(chain[0].id, parent) for chain, parent in zip(new, above, strict=False)]
+        other = message(places[0], "meanwhile", None, self.now())
+
+        def call(store: Store, ref: SessionRef) -> Any:
+            stage = merging(store).stage_more(ref, 10)
+            try:
+                for chain in new:
+                    store.append(stage, chain, parent=None)
+                if meanwhile:
+                    store.append(ref, [other], parent=LEAF)
+                return merging(store).merge(stage, ref, grafts, chains[0][-1] if chains[0] else None)
+            finally:
+                store.discard(stage)
 
         self.act(name, False, call)
 

@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal
 
+from msgspec import structs
+
 from plait import formats, jsontext, times
 from plait.errors import (
     ClosedError,
@@ -29,6 +31,8 @@ from plait.logic.ids import STAGE_PREFIX
 from plait.model import (
     LEAF,
     OVERLAY_PREFIX,
+    Change,
+    Changes,
     Covered,
     Damaged,
     Hit,
@@ -45,6 +49,7 @@ from plait.model import (
 from plait.store.protocol import (
     Described,
     Expect,
+    Graft,
     Kind,
     Laid,
     NewMessage,
@@ -60,6 +65,16 @@ from plait.store.protocol import (
     Written,
 )
 from plait.testing import brute
+from plait.testing.log import (
+    INSERTIONS,
+    Event,
+    Log,
+    Place,
+    read_scope_cursor,
+    read_session_cursor,
+    scope_cursor,
+    session_cursor,
+)
 
 _PIECE = 1 << 20
 
@@ -90,6 +105,7 @@ class _Row:
     created_at_us: int
     trail: _Trail
     """The places of all messages that ever were on the path to it, root first, and its own."""
+    kind: Kind = "append"
 
     @property
     def strand(self) -> int:
@@ -146,6 +162,7 @@ class AsyncModelStore:
         self._counters: dict[_Key, _Counters] = {}
         self._blobs: dict[tuple[Scope, bytes], bytes] = {}
         self._uploads: dict[tuple[Scope, str], bytes] = {}
+        self._log = Log()
         self._latest_us = 0
         self._stages = 0
         self._closed = False
@@ -196,9 +213,10 @@ class AsyncModelStore:
             new = message.id not in life.rows
             differs = not new and _content(life.rows[message.id].new) != _content(message)
             if new:
-                self._insert(session, life, message, after, trail)
+                event = self._insert(session, life, message, after, trail, kind)
                 if activate:
                     life.leaf, life.place = message.id, life.rows[message.id].trail
+                    event.moved, event.leaf = True, message.id
             stored = _message(life.rows[message.id], self._media(session.scope))
             written.append(Written(stored, new, new and branched, differs))
             after, trail = message.id, life.rows[message.id].trail
@@ -218,7 +236,7 @@ class AsyncModelStore:
         if changed:
             self._keep_media(session.scope, message)
             row.new = message
-            self._touch(session, life)
+            self._touch(session, life, "update", (message.id,), row)
             life.altered.append((self._counters[_key(session)].version, row.trail[-1]))
             self._mark_stale(session, life, [row])
             self._drop_unused(session.scope)
@@ -235,7 +253,8 @@ class AsyncModelStore:
             for row in life.rows.values():
                 row.parent = _surviving(life, row.parent, gone)
             leaf = _surviving(life, life.leaf, gone)
-            self._touch(session, life)
+            event = self._touch(session, life, "delete", tuple(removed))
+            event.moved = life.leaf in gone
             gone_rows = [life.rows.pop(id) for id in removed]
             life.altered += [(self._counters[_key(session)].version, row.trail[-1]) for row in gone_rows]
             self._mark_stale(session, life, gone_rows)
@@ -243,6 +262,7 @@ class AsyncModelStore:
                 leaf = _newest(life)
                 life.place = life.rows[leaf].trail if leaf is not None else ()
             life.leaf = leaf
+            event.leaf = leaf if event.moved else None
             self._drop_unused(session.scope)
         return removed
 
@@ -256,7 +276,7 @@ class AsyncModelStore:
         life.incarnation = session.incarnation = counters.incarnation
         life.rows, life.altered, life.leaf, life.place = {}, [], None, ()
         life.overlays, life.ends, life.claim = {}, {}, None
-        self._touch(session, life)
+        self._touch(session, life, "clear").moved = True
         self._drop_unused(session.scope)
         return True
 
@@ -269,7 +289,8 @@ class AsyncModelStore:
         if life.leaf == id:
             return False
         life.leaf, life.place = id, life.rows[id].trail
-        self._touch(session, life)
+        event = self._touch(session, life, "checkout", (id,))
+        event.moved, event.leaf = True, id
         return True
 
     async def fork(
@@ -282,16 +303,17 @@ class AsyncModelStore:
         copied.name, copied.parent_id = name, session.id
         for row in _path_rows(life, life.leaf if at is None else at) if life else []:
             trail = (*copied.place, (0, row.seq))
-            copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, trail)
+            copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, trail, row.kind)
             copied.leaf, copied.place, copied.ends[0] = row.new.id, trail, trail
-            self._counters[_key(hidden)].version += 1
+            event = self._record(hidden, row.kind, (row.new.id,), copied.rows[row.new.id])
+            event.moved, event.leaf = True, row.new.id
             self._counters[_key(hidden)].seq = max(self._counters[_key(hidden)].seq, row.seq)
         for laid in _lying_on(life, life.place if at is None else _trail(life, at)) if life else []:
             if life and _left(life, laid):
                 places = tuple(place for place in copied.place if laid.places[0][1] <= place[1] <= laid.places[-1][1])
-                self._counters[_key(hidden)].version += 1
-                version = self._counters[_key(hidden)].version
-                copied.overlays[laid.new.id] = replace(laid, places=places, version=version)
+                event = self._record(hidden, "overlay", (laid.new.id,))
+                copied.overlays[laid.new.id] = replace(laid, places=places, version=event.version)
+                event.subject = copied.overlays[laid.new.id]
         await self.publish(hidden, target)
         copied.created_at_us = copied.active_at_us = created_at_us
         return len(copied.rows)
@@ -315,12 +337,17 @@ class AsyncModelStore:
         if life is None:
             raise NotFoundError(f"publish: there is no stage {stage.id!r}")
         staged, old = self._counters.pop(_key(stage)), self._counters.get(_key(target)) or _Counters()
+        if any(event.version <= old.version for event in self._log.events.get(_key(stage), ())):
+            self._log.move(_key(stage), _key(target), old.version)  # the target had another life meanwhile
+            staged.version += old.version
+        else:
+            self._log.move(_key(stage), _key(target), 0)
         counters = [max(pair) for pair in zip(astuple(staged), astuple(old), strict=True)]
         self._counters[_key(target)] = _Counters(*counters)
         self._counters[_key(target)].incarnation += 1
         life.incarnation = target.incarnation = self._counters[_key(target)].incarnation
         self._lives[_key(target)] = self._lives.pop(_key(stage))
-        self._touch(target, life)
+        self._touch(target, life, "session")
         if active_at_us is not None:
             life.active_at_us = min(active_at_us, life.active_at_us)
 
@@ -328,7 +355,57 @@ class AsyncModelStore:
         """Give up a staged session; harmless when it was published or given up already."""
         self._lives.pop(_key(stage), None)
         self._counters.pop(_key(stage), None)
+        self._log.events.pop(_key(stage), None)
         self._drop_unused(stage.scope)
+
+    async def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
+        """Which of these message ids the session has."""
+        life = self._find(session)
+        return {id for id in ids if life is not None and id in life.rows}
+
+    async def stage_more(self, target: SessionRef, count: int) -> SessionRef:
+        """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
+        if self._find(target) is None:
+            raise NotFoundError(f"there is no session {target.id!r} to add to")
+        self._stages += 1
+        hidden = SessionRef(target.scope, f"{STAGE_PREFIX}{self._stages}")
+        counters = self._counters[_key(target)]
+        self._counters[_key(hidden)] = _Counters(seq=counters.seq)
+        counters.seq += count
+        self._begin(hidden, self._now_us())
+        return hidden
+
+    async def merge(self, stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf: str | None) -> int:
+        """Add the staged messages to `target`, all at once, its roots below the messages that `grafts` say."""
+        source, life = self._look(stage), self._find(target)
+        if source is None or life is None:
+            raise NotFoundError(f"session {target.id!r} was deleted while it was added to")
+        _refuse_doubles(life, source)
+        roots = {source.rows[graft.root].trail[0]: _grafted(life, source, graft) for graft in grafts}
+        counters, staged = self._counters[_key(target)], self._counters.pop(_key(stage))
+        _take_over(life, source, roots, counters.strand, counters.version + staged.version + 1)
+        events = self._log.events.pop(_key(stage), [])
+        self._take_over_events(target, [event for event in events if event.kind in INSERTIONS], counters.version)
+        counters.strand += staged.strand
+        moved = _goes_on(life, leaf)
+        if leaf is not None and moved:
+            life.leaf, life.place = leaf, life.rows[leaf].trail
+        counters.version += staged.version
+        event = self._touch(target, life, "checkout" if moved else "session", (leaf,) if leaf and moved else ())
+        event.moved, event.leaf = moved, leaf if moved else None
+        if source.overlays:
+            laid = [event for event in events if event.kind in ("overlay", "compact")]
+            self._take_over_events(target, laid, counters.version)
+            counters.version += staged.version
+        del self._lives[_key(stage)]
+        self._drop_unused(target.scope)
+        return len(source.rows)
+
+    def _take_over_events(self, target: SessionRef, events: list[Event], shift: int) -> None:
+        """Make changes of a hidden session those of another one, in which they move no leaf."""
+        for event in events:
+            event.version, event.moved, event.leaf = event.version + shift, False, None
+            self._log.add(_key(target), event)
 
     # -- reads
 
@@ -481,12 +558,12 @@ class AsyncModelStore:
         self._find(session)
         if over is not None:
             return OverlayAdded(_overlay(life, over), inserted=False, covered=True)
-        self._touch(session, life)
-        version = self._counters[_key(session)].version
+        event = self._touch(session, life, change, (overlay.id,))
+        version = event.version
         covers = Covered(*_sums([row for row in life.rows.values() if row.trail[-1] in places]))
         keeps = overlay.kind in ("replace", "unload") and last.new.role in ("user", "system")
         laid = _Laid(overlay, places, covers, last.new.role if keeps else "assistant", version)
-        life.overlays[overlay.id] = laid
+        life.overlays[overlay.id] = event.subject = laid
         life.altered.append((version, places[-1]))
         return OverlayAdded(_overlay(life, laid))
 
@@ -511,8 +588,9 @@ class AsyncModelStore:
             return None
         laid = life.overlays[id]
         removed = _overlay(life, life.overlays.pop(id))
-        self._touch(session, life)
-        life.altered.append((self._counters[_key(session)].version, laid.places[-1]))
+        event = self._touch(session, life, "overlay", (id,))
+        event.removed = True
+        life.altered.append((event.version, laid.places[-1]))
         return removed
 
     async def covering(self, session: SessionRef, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -550,8 +628,8 @@ class AsyncModelStore:
         for laid in life.overlays.values():
             if not laid.stale and any(row.trail[-1] in laid.places for row in rows):
                 laid.stale = True
-                self._counters[_key(session)].version += 1
-                life.altered.append((self._counters[_key(session)].version, laid.places[-1]))
+                event = self._record(session, "overlay", (laid.new.id,), laid)
+                life.altered.append((event.version, laid.places[-1]))
 
     # -- search
 
@@ -615,7 +693,7 @@ class AsyncModelStore:
         life.metadata = _merged(life.metadata, metadata or {})
         changed = created or _texts(life) != before
         if changed:
-            self._counters[_key(session)].version += 1
+            self._record(session, "session")
         return Described(self._info(_key(session), life), changed)
 
     async def state(self, session: SessionRef) -> Json:
@@ -630,7 +708,7 @@ class AsyncModelStore:
         merged = _merged(life.state, patch)
         if jsontext.encode(merged) != jsontext.encode(life.state):  # as text: 1, 1.0 and true differ
             life.state = merged
-            self._counters[_key(session)].version += 1
+            self._record(session, "session")
         return copy.deepcopy(merged)
 
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
@@ -652,9 +730,107 @@ class AsyncModelStore:
         if version not in (None, self._counters[_key(session)].version):
             return False
         del self._lives[_key(session)]
-        self._counters[_key(session)].version += 1
+        self._record(session, "delete session").moved = True
         self._drop_unused(session.scope)
         return True
+
+    # -- the feed
+
+    async def changes(self, session: SessionRef, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
+        """The next changes of a session id after a cursor, over all its lives."""
+        self._check_open()
+        key = _key(session)
+        place = self._log.start(key) if after is None else read_session_cursor(key, after)
+        changes = self._next_changes(key, place, limit, budget_bytes)
+        return Changes(changes, session_cursor(key, place), bool(self._next_changes(key, copy.copy(place), 1, 1)))
+
+    async def changes_end(self, session: SessionRef) -> str:
+        """The cursor after the last change of a session."""
+        self._check_open()
+        return session_cursor(_key(session), Place(self._version(_key(session))))
+
+    async def scope_changes(self, scope: Scope, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
+        """The next changes of a scope's sessions after a cursor, in order for each session."""
+        self._check_open()
+        keys = self._fed(scope)
+        begun = {id: self._log.start((owner, id)) for owner, id in keys}
+        places = begun if after is None else read_scope_cursor(scope, after)
+        found: list[Change] = []
+        for key in keys:
+            place = places.setdefault(key[1], Place())
+            size = sum(change.message.bytes for change in found if change.message)
+            if len(found) < limit and (size < budget_bytes or not found):
+                start = scope_cursor(scope, places)
+                found += [
+                    structs.replace(change, cursor=start)
+                    for change in self._next_changes(key, place, limit - len(found), budget_bytes - size)
+                ]
+        cursor = scope_cursor(scope, places)
+        if found:
+            found[-1] = structs.replace(found[-1], cursor=cursor)
+        return Changes(found, cursor, any(self._next_changes(key, copy.copy(places[key[1]]), 1, 1) for key in keys))
+
+    async def scope_changes_end(self, scope: Scope) -> str:
+        """The cursor after the last change of a scope."""
+        self._check_open()
+        return scope_cursor(scope, {key[1]: Place(self._version(key)) for key in self._fed(scope)})
+
+    async def prune_changes(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget changes made before a time, or more than `keep` of a session; answers how many."""
+        self._check_open()
+        return sum(self._log.prune(key, before_us, keep) for key in self._fed(scope))
+
+    async def commits(self) -> int | None:
+        """A number that is another one once anything has been changed."""
+        self._check_open()
+        return self._log.written
+
+    def _fed(self, scope: Scope) -> list[_Key]:
+        """The sessions of a scope that ever were, but for hidden ones."""
+        return [key for key in self._counters if key[0] == scope and not key[1].startswith(STAGE_PREFIX)]
+
+    def _version(self, key: _Key) -> int:
+        return self._counters[key].version if key in self._counters else 0
+
+    def _next_changes(self, key: _Key, place: Place, limit: int, budget_bytes: int) -> list[Change]:
+        """The next changes after a place, which goes on with them."""
+        changes: list[Change] = []
+        for event in self._log.after(key, place, self._version(key)):
+            if len(changes) >= limit or budget_bytes <= 0:
+                return changes
+            change = self._change(key, event)
+            if change is not None:
+                cursor = session_cursor(key, Place(event.version, place.kept))
+                changes.append(structs.replace(change, cursor=cursor))
+                budget_bytes -= change.message.bytes if change.message else 0
+            place.version = event.version
+        place.version = self._version(key)
+        return changes
+
+    def _change(self, key: _Key, event: Event) -> Change | None:
+        """A change as it is told now; `None` for an insertion of what is gone."""
+        life = self._lives.get(key)
+        message = overlay = None
+        if life and isinstance(event.subject, _Row) and life.rows.get(event.subject.new.id) is event.subject:
+            message = _message(event.subject, self._media(key[0]))
+        elif life and isinstance(event.subject, _Laid) and life.overlays.get(event.subject.new.id) is event.subject:
+            overlay = _overlay(life, event.subject)
+        inserted = event.kind in INSERTIONS
+        if inserted and message is None:
+            return None
+        return Change(
+            event.kind,
+            key[1],
+            message,
+            message.parent_id if inserted and message else None,
+            ids=event.ids,
+            overlay=overlay,
+            removed=event.removed,
+            leaf_moved=event.moved,
+            leaf_id=event.leaf,
+            version=event.version,
+            at=message.created_at if inserted and message else times.from_us(event.at_us),
+        )
 
     # -- attachments
 
@@ -716,17 +892,27 @@ class AsyncModelStore:
         session.incarnation = life.incarnation
         return life
 
-    def _touch(self, session: SessionRef, life: _Life) -> None:
-        """Count a change of the messages, which is what activity means."""
-        self._counters[_key(session)].version += 1
+    def _touch(
+        self, session: SessionRef, life: _Life, kind: str, ids: tuple[str, ...] = (), subject: object = None
+    ) -> Event:
+        """Record a change of the messages, which is what activity means."""
         life.active_at_us = self._now_us()
+        return self._record(session, kind, ids, subject)
+
+    def _record(self, session: SessionRef, kind: str, ids: tuple[str, ...] = (), subject: object = None) -> Event:
+        """Count a change, and remember it for the feed."""
+        counters = self._counters[_key(session)]
+        counters.version += 1
+        return self._log.add(_key(session), Event(counters.version, kind, self._now_us(), ids, subject))
 
     def _now_us(self) -> int:
         """The time, never the same twice."""
         self._latest_us = max(self._latest_us + 1, time.time_ns() // 1000)
         return self._latest_us
 
-    def _insert(self, session: SessionRef, life: _Life, new: NewMessage, parent: str | None, trail: _Trail) -> None:
+    def _insert(
+        self, session: SessionRef, life: _Life, new: NewMessage, parent: str | None, trail: _Trail, kind: Kind
+    ) -> Event:
         counters = self._counters[_key(session)]
         counters.seq += 1
         self._keep_media(session.scope, new)
@@ -737,8 +923,8 @@ class AsyncModelStore:
             counters.strand += 1
             strand = counters.strand
         life.ends[strand] = (*trail, (strand, counters.seq))
-        life.rows[new.id] = _Row(new, counters.seq, parent, new.created_at_us, life.ends[strand])
-        self._touch(session, life)
+        life.rows[new.id] = _Row(new, counters.seq, parent, new.created_at_us, life.ends[strand], kind)
+        return self._touch(session, life, kind, (new.id,), life.rows[new.id])
 
     def _rows_on(self, session: SessionRef, path: Path) -> list[_Row]:
         life = self._look(session)
@@ -842,6 +1028,49 @@ def _over(life: _Life, new: NewOverlay, trail: _Trail, places: _Trail) -> _Laid 
     if any(set(places) < set(laid.places) for laid in around):
         raise ConflictError("the range lies inside another overlay")
     return None
+
+
+def _refuse_doubles(life: _Life, source: _Life) -> None:
+    for ids in (life.rows.keys() & source.rows.keys(), life.overlays.keys() & source.overlays.keys()):
+        if ids:
+            raise ConflictError(f"{min(ids)!r} was added to the session meanwhile; try again")
+
+
+def _grafted(life: _Life, source: _Life, graft: Graft) -> _Row:
+    """The message that a root of staged messages goes below."""
+    parent = life.rows.get(graft.parent)
+    if parent is None:
+        raise NotFoundError(f"message {graft.parent!r} was deleted while messages were added after it")
+    if parent.seq >= source.rows[graft.root].seq:
+        raise ConflictError(f"message {graft.parent!r} was added while these were staged; try again")
+    return parent
+
+
+def _take_over(life: _Life, source: _Life, roots: Mapping[tuple[int, int], _Row], shift: int, later: int) -> None:
+    """Move the messages and overlays of a hidden life into another one, on strands of their own."""
+
+    def moved(trail: _Trail) -> _Trail:
+        return tuple((strand + shift, seq) for strand, seq in trail)
+
+    def below(trail: _Trail) -> _Trail:
+        return (*(roots[trail[0]].trail if trail[0] in roots else ()), *moved(trail))
+
+    for row in source.rows.values():
+        above = roots.get(row.trail[0])
+        row.parent = above.new.id if row.parent is None and above is not None else row.parent
+        row.trail = below(row.trail)
+    life.rows |= source.rows
+    life.ends |= {strand + shift: below(trail) for strand, trail in source.ends.items()}
+    for laid in source.overlays.values():
+        laid.places, laid.version = moved(laid.places), laid.version + later
+    life.overlays |= source.overlays
+
+
+def _goes_on(life: _Life, leaf: str | None) -> bool:
+    """Whether a message is further on along the path of the active leaf."""
+    if leaf is None or leaf not in life.rows or life.place == life.rows[leaf].trail:
+        return False
+    return set(life.place) <= set(life.rows[leaf].trail)
 
 
 def _resolve_parent(life: _Life | None, parent: Parent) -> str | None:

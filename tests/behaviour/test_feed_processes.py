@@ -34,15 +34,18 @@ def write(chat):
         if m % 7 == 6:
             assert chat.delete(f"{{n}}-{{m - 2}}") == [f"{{n}}-{{m - 2}}"]
             deleted.append(f"{{n}}-{{m - 2}}")
+    assert chat.update(note(f"{{n}}-0", f"{{LONG}} updated")) is not None  # it is covered by now, as a rule
+    updated.append(f"{{n}}-0")
     chat.append(note(f"done-{{n}}"))
     print(json.dumps([updated, deleted]))
 
 def compact(chat):
     chat.on_compaction(plait.compact_function(
-        lambda prompt: "what was said until now", keep_recent_tokens=300, protect_head=1, min_tail=2))
-    added = []
-    while not all(chat.get(f"done-{{w}}") for w in range({WRITERS})):
-        done = chat.compact()
+        lambda prompt: "what was said until now", keep_recent_tokens=1500, protect_head=1, min_tail=2))
+    added, over = [], False
+    while not over:
+        over = all(chat.get(f"done-{{w}}") for w in range({WRITERS}))
+        done = chat.compact()  # given up if what it covers was changed meanwhile; the last one is not
         if done.overlay is not None:
             added.append(done.overlay.id)
     chat.append(note("end"))

@@ -169,3 +169,35 @@ def test_doctor_compares_the_search_index_both_ways(tmp_path: Path) -> None:
         ]
         assert sessions.doctor() == []
         assert {hit.id for hit in sessions.session("chat").search("tea")} == {"a", "b"}
+
+
+def test_doctor_finds_other_words_under_a_right_key(tmp_path: Path) -> None:
+    """A text changed behind plait's back, by a tool that knows nothing of the index: by one word, or by their number."""
+    path = tmp_path / "store.db"
+    long = "word " * 300_000 + "zebra"
+    with plait.open(path) as sessions:
+        chat = sessions.session("chat")
+        texts = {"a": "tea one", "b": "tea two", "c": "悬空 and tea", "d": "", "big": long}
+        chat.append_many([plait.user(text, id=id) for id, text in texts.items()])
+        assert len(chat.search("tea")) == 3
+        assert sessions.doctor() == []
+    with closing(apsw.Connection(str(path))) as database:
+        database.execute("UPDATE message SET body = replace(body, 'tea one', 'ale one') WHERE id = 'a'")
+        database.execute("DELETE FROM message_words WHERE rowid = (SELECT key FROM message WHERE id = 'c')")
+        database.execute(
+            "INSERT INTO message_words (rowid, words) SELECT key, '悬 and tea' FROM message WHERE id = 'c'"
+        )
+    with plait.open(path) as sessions:
+        found = sessions.doctor()
+        assert [(finding.kind, finding.detail[0]) for finding in found] == [
+            ("stale index entry", "a"),
+            ("stale index entry", "c"),
+        ]
+        assert all(finding.fixed for finding in sessions.doctor(fix=True))
+        assert sessions.doctor() == []
+        chat = sessions.session("chat")
+        assert [hit.id for hit in chat.search("ale")] == ["a"]
+        assert {hit.id for hit in chat.search("tea")} == {"b", "c"}
+        assert [hit.id for hit in chat.search("空")] == ["c"]
+        assert [hit.id for hit in chat.search("zebra")] == ["big"]
+        assert sessions.doctor() == []

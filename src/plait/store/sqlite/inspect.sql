@@ -23,3 +23,15 @@ UPDATE session SET path_messages = NULL, path_bytes = NULL, path_tokens = NULL W
 -- The tables and indexes that are there, but for those that SQLite makes itself.
 SELECT type, name, sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
  AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY type DESC, name;
+
+-- index_entry
+-- How many words the search index has of a message that it is not known to be out of date about.
+SELECT sz FROM message_words_docsize WHERE id = :key AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = id);
+
+-- index_holds
+-- Whether the search index has all these words of a message.
+SELECT 1 FROM message_words WHERE message_words MATCH :words AND rowid = :key;
+
+-- index_again
+-- Let the next search index a message anew.
+INSERT OR IGNORE INTO search_pending (key) VALUES (:key);

@@ -20,6 +20,7 @@ from plait.store.plan import Ask, Plan, Row
 from plait.store.plans import common, messages
 from plait.store.sqlite.connection import Settings, migrate, patiently
 from plait.store.sqlite.executor import Executor
+from plait.store.sqlite.stale import stale_texts
 from plait.store.sqlite.statements import Statement, load, parse, read
 
 BACKUP_PAGES = 1024
@@ -96,6 +97,8 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
         if all(finding.fixed or finding.kind != "missing table" for finding in found):
             found += [*_rules(connection, fix), *_path_totals(connection, fix)]
             found += [*_payloads(connection), *_bodies(connection)]
+            if not any(finding.kind == "damaged message" for finding in found):
+                found += stale_texts(connection, _doctor("inspect.sql"), fix=fix)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -89,6 +89,7 @@ async def search(
         return await searchable(store).search(within, asked)
     from plait._async.hybrid import hybrid  # what few use is loaded by the first who does
 
+    arguments.methods("provider", provider, "cursor", "update", "clear", "search")
     return await hybrid(searchable(store), within, asked, provider)
 
 

@@ -89,6 +89,7 @@ def search(
         return searchable(store).search(within, asked)
     from plait._sync.hybrid import hybrid  # what few use is loaded by the first who does
 
+    arguments.methods("provider", provider, "cursor", "update", "clear", "search")
     return hybrid(searchable(store), within, asked, provider)
 
 

@@ -198,6 +198,12 @@ def function(name: str, value: T) -> T:
     return value
 
 
+def methods(name: str, value: object, *wanted: str) -> None:
+    """An object with some methods."""
+    if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in wanted):
+        raise refusal(name, f"an object with the methods {', '.join(wanted)}", value)
+
+
 def several(name: str, value: object) -> None:
     """Something to go through that is not one piece of text."""
     if not _is_several(value):

@@ -62,14 +62,43 @@ def test_a_session_that_exists_gets_the_overlays_it_lacks(tmp_path: Path) -> Non
         assert [message.id for message in copy.history("m7")] == [message.id for message in chat.history("m7")]
 
 
-def test_an_overlay_whose_end_is_gone_is_reported(tmp_path: Path) -> None:
+def test_an_overlay_whose_end_is_gone_is_laid_on_what_is_left(tmp_path: Path) -> None:
     with plait.open(tmp_path / "one.db") as one, plait.open(tmp_path / "two.db") as two:
         chat = grown(one)
-        chat.delete("m4")
+        chat.delete(["m4", "m1"])
+        (report,) = import_file(two, str(export(chat, tmp_path / "chat.jsonl")))
+        assert report.report.problems == []
+        copy = two.session("chat")
+        ends = {item.summary: (item.from_id, item.to_id, item.stale) for item in copy.overlays(all=True)}
+        assert ends["outer é💡"] == ("m2", "m3", True)
+        assert ends["inner"] == ("m2", "m2", True)
+        assert ends["the branch's"] == ("m2", "x", True)
+        assert ends["instead"] == ("m6", "m6", False)
+        for leaf in ("m7", "x"):
+            shown = [message.text for message in chat.history(leaf) if isinstance(message, plait.Message)]
+            assert [message.text for message in copy.history(leaf) if isinstance(message, plait.Message)] == shown
+        assert two.doctor() == one.doctor()
+
+
+def test_an_overlay_of_another_branch_whose_last_message_is_gone_is_reported(tmp_path: Path) -> None:
+    with plait.open(tmp_path / "one.db") as one, plait.open(tmp_path / "two.db") as two:
+        chat = grown(one)
+        chat.delete("x")
         (report,) = import_file(two, str(export(chat, tmp_path / "chat.jsonl")))
         assert [problem.lost for problem in report.report.problems] == [True]
-        assert "'m4'" in report.report.problems[0].reason
-        assert [item.summary for item in two.session("chat").overlays()] == ["inner", None, "instead"]
+        assert "'x'" in report.report.problems[0].reason
+        assert [item.id for item in two.session("chat").overlays()] == [item.id for item in chat.overlays()]
+
+
+def test_that_an_overlay_is_stale_comes_along(tmp_path: Path) -> None:
+    with plait.open(tmp_path / "one.db") as one, plait.open(tmp_path / "two.db") as two:
+        chat = grown(one)
+        chat.update(plait.user("changed", id="m2"))
+        (report,) = import_file(two, str(export(chat, tmp_path / "chat.jsonl")))
+        assert report.report.problems == []
+        stale = [item.id for item in chat.overlays(all=True) if item.stale]
+        assert len(stale) == 3
+        assert [item.id for item in two.session("chat").overlays(all=True) if item.stale] == stale
 
 
 def test_a_session_without_overlays_is_exported_as_before(tmp_path: Path) -> None:

@@ -856,7 +856,11 @@ class Session:
         Atomic: patches of other keys by other processes are kept. Creates the session if absent.
         """
         arguments.mapping("patch", patch)
-        return self._store.update_state(self._ref, patch, created_at_us=now_us())
+        before = self._store.state(self._ref)
+        state = self._store.update_state(self._ref, patch, created_at_us=now_us())
+        if state != before:
+            self._tell(Change("session", self.id))
+        return state
 
     def read_attachment(self, message_id: str, n: int = 0) -> Iterator[bytes]:
         """The bytes of a message's n-th piece of media, streamed; `NotFoundError` if it has none."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import IO, Protocol, runtime_checkable
 
 from plait import jsontext
-from plait.errors import NotFoundError
+from plait.errors import CorruptError, NotFoundError
 from plait.interchange.plait_jsonl import VERSION
 from plait.logic import arguments
-from plait.model import Damaged, Json, Message, Overlay, SessionInfo
+from plait.model import LEAF, Damaged, Json, Message, Overlay, Parent, SessionInfo
 
 
 class Readable(Protocol):
@@ -34,6 +34,10 @@ class Overlaid(Protocol):
     """A session that may have overlays."""
 
     def overlays(self, *, all: bool = False) -> list[Overlay]: ...
+    def get(self, id: str) -> Message | None: ...
+    def transcript(
+        self, leaf: Parent = LEAF, *, after_seq: int | None = None, before_seq: int | None = None
+    ) -> Iterator[Message | Damaged]: ...
 
 
 @dataclass(slots=True)
@@ -64,24 +68,48 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
         _write(file, _line(message, exported))
         exported.last_seq = message.seq
     for overlay in overlays:  # after their messages, and older ones first, which newer ones may contain
-        _write(file, _overlay(overlay))
+        _write(file, _overlay(overlay, _ends(session, overlay)))
         exported.overlays += 1
     end = {"type": "end", "leaf": leaf.id if leaf is not None else None, "count": exported.messages}
     _write(file, jsontext.encode(end))
     return exported
 
 
-def _overlay(overlay: Overlay) -> str:
+def _ends(session: Readable, overlay: Overlay) -> tuple[str, str]:
+    """The ends of an overlay, or the nearest messages inside it for ends that were deleted since, if it can be told."""
+    ends = (overlay.from_id, overlay.to_id)
+    if not isinstance(session, Overlaid) or not overlay.left:
+        return ends
+    first, last = _stands(session, ends[0], overlay.from_seq), _stands(session, ends[1], overlay.to_seq)
+    on_active_path = not last and any(item.id == overlay.id for item in session.overlays())
+    if (first and last) or not (last or on_active_path):  # of a branch that is cut off, the way to it is not known
+        return ends
+    path = session.transcript(ends[1] if last else LEAF, after_seq=overlay.from_seq - 1, before_seq=overlay.to_seq + 1)
+    left = [message.id for message in path if isinstance(message, Message)]
+    return (left[0], left[-1]) if left else ends
+
+
+def _stands(session: Overlaid, id: str, seq: int) -> bool:
+    try:
+        message = session.get(id)
+    except CorruptError:  # what is damaged is not written
+        return False
+    return message is not None and message.seq == seq
+
+
+def _overlay(overlay: Overlay, ends: tuple[str, str]) -> str:
+    stale = {"stale": True} if overlay.stale else {}
     return jsontext.encode(
         {
             "type": "overlay",
             "id": overlay.id,
             "kind": overlay.kind,
-            "from": overlay.from_id,
-            "to": overlay.to_id,
+            "from": ends[0],
+            "to": ends[1],
             "createdAt": _time(overlay.created_at),
             "tokens": overlay.tokens,
             "summary": overlay.summary,
+            **stale,
         }
     )
 

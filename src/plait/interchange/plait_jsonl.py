@@ -127,6 +127,7 @@ OVERLAY: Final[Fields] = {
     "createdAt": _TIME,
     "tokens": _COUNT._replace(optional=True),
     "summary": _TEXT,
+    "stale": _Field("true or false", _is_flag, optional=True),
 }
 END: Final[Fields] = {"leaf": _PARENT, "count": _COUNT}
 
@@ -243,7 +244,8 @@ class _Block:
     def _overlay(self, value: Json) -> ImportOverlay:
         self._check(value, OVERLAY)
         names = (value["id"], value["kind"], value["from"], value["to"])
-        return ImportOverlay(*names, value.get("summary"), value.get("tokens"), moment(value.get("createdAt")))
+        made, stale = moment(value.get("createdAt")), value.get("stale") is True
+        return ImportOverlay(*names, value.get("summary"), value.get("tokens"), made, stale)
 
     def _finish(self) -> None:
         self._check(self._end, END)

@@ -78,7 +78,8 @@ class ImportEntry:
 class ImportOverlay:
     """An overlay of a transcript: over which of its entries, and what is shown instead.
 
-    `tokens` is what the message costs that shows it, `None` to have it estimated.
+    `tokens` is what the message costs that shows it, `None` to have it estimated. `stale` says that
+    what it is of was updated or deleted since it was made.
     """
 
     id: str
@@ -88,6 +89,7 @@ class ImportOverlay:
     summary: str | None
     tokens: int | None
     created_at: dt.datetime | None
+    stale: bool = False
 
 
 @dataclass(slots=True)

@@ -52,7 +52,7 @@ def brought(overlay: Brought, at_us: int, counter: estimate.Counter | None) -> N
     found = new(
         check_id(overlay.id, "overlay id"), (overlay.from_id, overlay.to_id), overlay.summary, kind, made_us, counter
     )
-    return found if overlay.tokens is None else replace(found, tokens=overlay.tokens)
+    return replace(found, tokens=found.tokens if overlay.tokens is None else overlay.tokens, stale=overlay.stale)
 
 
 def _check(ends: tuple[str, str], summary: object, kind: str) -> None:

@@ -111,7 +111,8 @@ class Range(Struct, frozen=True):
 class NewOverlay(Struct, frozen=True):
     """An overlay to be added over the messages `from_id` to `to_id` of a path; see `Overlay`.
 
-    `tokens` is what the message will cost that shows its summary.
+    `tokens` is what the message will cost that shows its summary. `stale`: it comes from elsewhere,
+    where a message below it was changed.
     """
 
     id: str
@@ -121,6 +122,7 @@ class NewOverlay(Struct, frozen=True):
     summary: str | None
     tokens: int
     created_at_us: int
+    stale: bool = False
 
 
 class Laid(Struct, frozen=True):

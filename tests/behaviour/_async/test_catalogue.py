@@ -107,6 +107,14 @@ async def test_asking_for_what_is_there_publishes_nothing(sessions: AsyncSession
     assert [change.kind for change in changes] == ["session"]
 
 
+async def test_a_patch_that_changes_the_state_is_published_once(sessions: AsyncSessions, changes: list[Change]) -> None:
+    chat = sessions.session("chat")
+    await chat.update_state({"step": 1})
+    await chat.update_state({"step": 1})
+    await chat.update_state({"step": None})
+    assert [(change.kind, change.session_id) for change in changes] == [("session", "chat")] * 2
+
+
 @pytest.mark.parametrize("call", ["rename", "merge_metadata", "pin"])
 async def test_changing_an_absent_session_is_refused_and_makes_none(sessions: AsyncSessions, call: str) -> None:
     argument: Any = {"rename": "x", "merge_metadata": {"k": 1}, "pin": True}[call]

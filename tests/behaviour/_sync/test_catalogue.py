@@ -107,6 +107,14 @@ def test_asking_for_what_is_there_publishes_nothing(sessions: Sessions, changes:
     assert [change.kind for change in changes] == ["session"]
 
 
+def test_a_patch_that_changes_the_state_is_published_once(sessions: Sessions, changes: list[Change]) -> None:
+    chat = sessions.session("chat")
+    chat.update_state({"step": 1})
+    chat.update_state({"step": 1})
+    chat.update_state({"step": None})
+    assert [(change.kind, change.session_id) for change in changes] == [("session", "chat")] * 2
+
+
 @pytest.mark.parametrize("call", ["rename", "merge_metadata", "pin"])
 def test_changing_an_absent_session_is_refused_and_makes_none(sessions: Sessions, call: str) -> None:
     argument: Any = {"rename": "x", "merge_metadata": {"k": 1}, "pin": True}[call]

@@ -354,7 +354,7 @@ def _insert(
     yield from common.record(head, change, mark, _told(new.id, place, added=True))
     item = Lying(
         0, place, ranges[0].lo, head.version, new.kind, role, new.tokens, size, new.created_at_us,
-        covers, covers, False, new.id,
+        covers, covers, new.stale, new.id,
     )  # fmt: skip
     yield from put(head, item, (new.from_id, new.to_id, new.summary), ranges)
     return item.overlay(new.from_id, new.to_id, new.summary)

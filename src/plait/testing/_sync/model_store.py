@@ -562,7 +562,7 @@ class ModelStore:
         version = event.version
         covers = Covered(*_sums([row for row in life.rows.values() if row.trail[-1] in places]))
         keeps = overlay.kind in ("replace", "unload") and last.new.role in ("user", "system")
-        laid = _Laid(overlay, places, covers, last.new.role if keeps else "assistant", version)
+        laid = _Laid(overlay, places, covers, last.new.role if keeps else "assistant", version, overlay.stale)
         life.overlays[overlay.id] = event.subject = laid
         life.altered.append((version, places[-1]))
         return OverlayAdded(_overlay(life, laid))

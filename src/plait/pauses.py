@@ -6,6 +6,7 @@ it takes longer to import than plait.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import threading
 
 T = TypeVar("T")
+
+log = logging.getLogger("plait")
 
 PIECE_BYTES = 1 << 20
 
@@ -237,3 +240,65 @@ class Background:
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+
+class AsyncRepeated:
+    """Something done every so often while other work goes on; what it raises ends it."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], seconds: float) -> None:
+        """Begin, first after so many seconds; one at a time."""
+        import asyncio
+
+        self._task = asyncio.get_running_loop().create_task(self._run(work, seconds))
+
+    async def _run(self, work: Callable[[], Coroutine[Any, Any, None]], seconds: float) -> None:
+        import asyncio
+
+        try:
+            while True:
+                await asyncio.sleep(seconds)
+                await work()
+        except Exception as error:
+            log.info("what was to be done every %s seconds ended: %s", seconds, error)
+
+    async def stop(self) -> None:
+        """Return when it is not done any more; harmless when it was not begun."""
+        import asyncio
+
+        task, self._task = self._task, None
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            task.cancel()
+            await asyncio.wait([task])
+
+
+class Repeated:
+    """The same with a thread."""
+
+    def __init__(self) -> None:
+        self._running: tuple[threading.Thread, threading.Event] | None = None
+
+    def start(self, work: Callable[[], None], seconds: float) -> None:
+        """Begin, first after so many seconds; one at a time."""
+        import threading
+
+        ended = threading.Event()
+        thread = threading.Thread(target=self._run, args=(work, seconds, ended), name="plait-repeated", daemon=True)
+        self._running = thread, ended
+        thread.start()
+
+    def _run(self, work: Callable[[], None], seconds: float, ended: threading.Event) -> None:
+        try:
+            while not ended.wait(seconds):
+                work()
+        except Exception as error:
+            log.info("what was to be done every %s seconds ended: %s", seconds, error)
+
+    def stop(self) -> None:
+        """Return when it is not done any more; harmless when it was not begun."""
+        running, self._running = self._running, None
+        if running is not None:
+            running[1].set()
+            running[0].join()

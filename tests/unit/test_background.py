@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from plait.pauses import AsyncBackground, Background
+from plait.pauses import AsyncBackground, AsyncRepeated, Background, Repeated
 
 
 def test_what_is_asked_for_while_a_thread_works_is_done_after_it() -> None:
@@ -49,3 +49,38 @@ async def test_what_is_asked_for_while_a_task_works_is_done_after_it() -> None:
     background.start(lambda: work("fourth"))
     await background.join()
     assert done == ["first", "third", "fourth"]
+
+
+def test_a_thread_does_it_again_until_it_is_stopped() -> None:
+    times, thrice = [0], threading.Event()
+
+    def work() -> None:
+        times[0] += 1
+        if times[0] == 3:
+            thrice.set()
+
+    repeated = Repeated()
+    repeated.stop()
+    repeated.start(work, 0.001)
+    assert thrice.wait(30)
+    repeated.stop()
+    done = times[0]
+    assert [thread for thread in threading.enumerate() if thread.name == "plait-repeated"] == []
+    assert times[0] == done
+
+
+async def test_a_task_does_it_again_until_it_is_stopped_or_fails() -> None:
+    times, thrice = [0], asyncio.Event()
+
+    async def work() -> None:
+        times[0] += 1
+        if times[0] == 3:
+            thrice.set()
+            raise RuntimeError("enough")
+
+    repeated = AsyncRepeated()
+    await repeated.stop()
+    repeated.start(work, 0.001)
+    await asyncio.wait_for(thrice.wait(), 30)
+    await repeated.stop()
+    assert times == [3]

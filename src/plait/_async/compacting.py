@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from plait import jsontext
 from plait._async.overlaying import overlaying
-from plait.errors import CompactionError, ConflictError, UsageError
+from plait.errors import CompactionError, ConflictError, SessionDeletedError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.compaction import (
     CompactFunction,
@@ -36,21 +39,37 @@ from plait.model import (
     Summary,
     Totals,
 )
-from plait.pauses import AsyncBackground, call_async
+from plait.pauses import AsyncBackground, AsyncRepeated, call_async
 from plait.store._async.port import AsyncStore
-from plait.store.protocol import Path, SessionRef
+from plait.store.protocol import Path, SessionRef, Span
 
 Compaction = CompactFunction | Callable[[list[Message]], Awaitable[Summary | None] | Summary | None]
 ErrorHandler = Callable[[Exception], Awaitable[None] | None]
 Reader = Callable[..., AsyncIterator[Message | Damaged]]
 
 log = logging.getLogger("plait")
-CLAIM_US: Final = 600 * 1_000_000
-"""How long a compaction may be silent before another process may take over; each answer renews it."""
+CLAIM_US: Final = 60 * 1_000_000
+"""How long after a sign of life of the process that compacts another may take over;"""
+RENEW_SECONDS: Final = 15.0
+"""it gives one so often, whatever the summarizer does, unless that is a coroutine which blocks its loop."""
+BUSY: Final = "this session is being compacted"
+ELSEWHERE: Final = "another process is compacting this session"
+CHANGED: Final = "what was summarized changed meanwhile"
+PASSING: Final = (BUSY, ELSEWHERE, CHANGED)
+"""Reasons that say nothing about the next attempt."""
 ANCHOR_MESSAGES: Final = 20
 """How many of the newest messages are looked at for the usage that a model reported."""
 STEP: Final = 10
 """A compaction that failed is tried again when the view has grown by a tenth of the limit, then twice that, ..."""
+
+
+class _Plan(NamedTuple):
+    """What a compaction would do: the answer, the places covered (`None`: none), the seqs around what it reads."""
+
+    answer: Compacted
+    span: Span | None = None
+    after: int = 0
+    before: int | None = None
 
 
 class Policy:
@@ -122,6 +141,8 @@ class AsyncCompactor:
         self.on_error: ErrorHandler | None = None
         self.state = CompactionState()
         self.tasks = AsyncBackground()
+        self._keeping = AsyncRepeated()
+        self._claimed: str | None = None
         self._busy = False
         self._warned: set[str] = set()
         self._anchor: tuple[int, int] | None = None  # what a model reported, and the view's estimate then
@@ -149,6 +170,8 @@ class AsyncCompactor:
             self._note(inserted, totals)
             if self._is_due(totals, 0):
                 await self._attempt(LEAF)
+        except SessionDeletedError as error:
+            log.info("session %r is not compacted: %s", self._ref.id, error)
         except Exception as error:
             await self._failed(error)
 
@@ -194,7 +217,7 @@ class AsyncCompactor:
                 "compact_if_needed needs on_compaction(...) and compact_after(...): say what to do and when"
             )
         if self._busy:
-            return Compacted(None, "this session is being compacted")
+            return Compacted(None, BUSY)
         try:
             totals = await self._store.totals(self._ref)
             if self._anchor is None and self.policy.window:
@@ -232,6 +255,8 @@ class AsyncCompactor:
     async def _attempt(self, leaf: Parent) -> Compacted:
         """Compact because the limit says so, and wait with the next time if nothing was won."""
         done = await self.compact(leaf)
+        if done.overlay is None and done.reason.startswith(PASSING):
+            return done
         totals = await self._store.totals(self._ref)
         if done.overlay is None:
             self._wait(done.reason, totals)
@@ -271,16 +296,18 @@ class AsyncCompactor:
         if dry_run:
             return await self._planned(leaf)
         if self._busy:
-            return Compacted(None, "this session is being compacted")
+            return Compacted(None, BUSY)
         self._busy = True
-        store, token = overlaying(self._store), secrets.token_hex(8)
+        token = secrets.token_hex(8)
         try:
             if not await self._claim(token):
-                return Compacted(None, "another process is compacting this session")
+                return Compacted(None, ELSEWHERE)
+            self._claimed = token
+            self._keeping.start(lambda: self._keep(token), RENEW_SECONDS)
             try:
-                return await self._compact(leaf, token)
+                return await self._compact(leaf)
             finally:
-                await store.release_compaction(self._ref, token)
+                await self.release()
         finally:
             self._busy = False
 
@@ -288,44 +315,62 @@ class AsyncCompactor:
         until = time.time_ns() // 1000 + CLAIM_US
         return await overlaying(self._store).claim_compaction(self._ref, token, until_us=until)
 
+    async def _keep(self, token: str) -> None:
+        """Keep the claim of a compaction that goes on."""
+        if self._claimed == token:
+            await self._claim(token)
+
+    async def release(self) -> None:
+        """Let go of the claim, so that another may compact; what goes on without it can still be given up."""
+        token, self._claimed = self._claimed, None
+        await self._keeping.stop()
+        if token is not None:
+            with contextlib.suppress(SessionDeletedError):
+                await overlaying(self._store).release_compaction(self._ref, token)
+
     async def _path(self, leaf: Parent) -> Path | None:
         return await self._store.path(self._ref, leaf)
 
-    async def _compact(self, leaf: Parent, token: str) -> Compacted:
+    async def _compact(self, leaf: Parent) -> Compacted:
         path = await self._path(leaf)
         if path is None or not path.ranges:
             return Compacted(None, "there are no messages")
         try:
-            plan, text = await self._summarized(path, token)
-            if text is not None:
-                check_smaller(text, plan.covered_tokens)
+            plan, text = await self._summarized(path)
+            if text is None or plan.span is None:
+                return plan.answer
+            check_smaller(text, plan.answer.covered_tokens)
+            return await self._lay(plan.answer, plan.span, text)
+        except SessionDeletedError:
+            return Compacted(None, f"{CHANGED}: the session was cleared or deleted")
         except CompactionError as error:
             error.session_id = self._ref.id
             raise
-        except Exception as error:
-            raise CompactionError(f"the summarizer failed: {error!r}", session_id=self._ref.id) from error
-        if text is None or plan.from_id is None or plan.to_id is None:
-            return plan
-        return await self._lay(path, plan, text)
 
-    async def _lay(self, path: Path, plan: Compacted, text: str) -> Compacted:
+    async def _ask(self, *given: object) -> Any:
+        """Call the user's function; whatever it raises is its failure."""
+        function = self.function
+        try:
+            called = function.summarize if isinstance(function, CompactFunction) else function
+            assert called is not None
+            return await call_async(called, *given)
+        except CompactionError:
+            raise
+        except Exception as error:
+            raise CompactionError(f"the summarizer failed: {error!r}") from error
+
+    async def _lay(self, plan: Compacted, span: Span, text: str) -> Compacted:
         """Add the summary, unless what it covers was changed meanwhile."""
         assert plan.from_id is not None and plan.to_id is not None
-        new = overlays.new(
-            secrets.token_hex(16),
-            (plan.from_id, plan.to_id),
-            text,
-            "compaction",
-            time.time_ns() // 1000,
-            self._counter(),
-        )
-        store = overlaying(self._store)
-        options: dict[str, Any] = {"leaf": path.leaf_id or LEAF, "expect_version": path.version, "change": "compact"}
+        ends = (plan.from_id, plan.to_id)
+        now = time.time_ns() // 1000
+        new = overlays.new(secrets.token_hex(16), ends, text, "compaction", now, self._counter())
         try:
-            added = await store.add_overlay(self._ref, new, **options)
+            added = await overlaying(self._store).add_overlay(self._ref, new, span=span, change="compact")
+        except SessionDeletedError:
+            raise
         except ConflictError as error:
-            reason = f"what was summarized changed meanwhile: {error}"
-            return Compacted(None, reason, plan.from_id, plan.to_id, calls=plan.calls)
+            return Compacted(None, f"{CHANGED}: {error}", *ends, calls=plan.calls)
         overlay: Overlay | None = added.overlay if added.inserted else None
         if overlay is not None:
             self.state, self._anchor = CompactionState(), None
@@ -335,32 +380,29 @@ class AsyncCompactor:
         covered = (plan.from_id, plan.to_id, plan.messages, plan.covered_tokens, plan.calls)
         return Compacted(overlay, reason, *covered)
 
-    async def _summarized(self, path: Path, token: str) -> tuple[Compacted, str | None]:
+    async def _summarized(self, path: Path) -> tuple[_Plan, str | None]:
         """What is covered, and its summary (`None`: nothing is to be done)."""
         if not isinstance(self.function, CompactFunction):
             return await self._custom(path)
-        plan, after, before = await self._bounds(path, self.function)
-        if plan.from_id is None:
+        plan = await self._bounds(path, self.function)
+        if plan.span is None:
             return plan, None
-        target = target_tokens(plan.covered_tokens, self.policy.limit if self.policy else None)
-        folding = Folding(self.function, target)
-        async for message in self._read(path, after_seq=after, before_seq=before):
+        covered = plan.answer.covered_tokens
+        folding = Folding(self.function, target_tokens(covered, self.policy.limit if self.policy else None))
+        async for message in self._read(path, after_seq=plan.after, before_seq=plan.before):
             if isinstance(message, Message):
                 for prompt in folding.add(message):
-                    folding.took(await call_async(self.function.summarize, prompt))
-                    await self._claim(token)
+                    folding.took(await self._ask(prompt))
         for prompt in folding.end():
-            folding.took(await call_async(self.function.summarize, prompt))
-        ends = (plan.from_id, plan.to_id, plan.messages, plan.covered_tokens)
-        return Compacted(None, "", *ends, folding.calls), folding.summary
+            folding.took(await self._ask(prompt))
+        return plan._replace(answer=replace(plan.answer, calls=folding.calls)), folding.summary
 
-    async def _custom(self, path: Path) -> tuple[Compacted, str | None]:
+    async def _custom(self, path: Path) -> tuple[_Plan, str | None]:
         """What a function of the user's own wants to cover."""
         messages = [message async for message in self._read(path) if isinstance(message, Message)]
-        assert self.function is not None and not isinstance(self.function, CompactFunction)
-        answer = await call_async(self.function, messages)
+        answer = await self._ask(messages)
         if answer is None:
-            return Compacted(None, "the function found nothing to compact"), None
+            return _Plan(Compacted(None, "the function found nothing to compact")), None
         if not isinstance(answer, Summary):
             raise CompactionError(f"the function answered {type(answer).__name__}, not a plait.Summary or None")
         places = {message.id: n for n, message in enumerate(messages) if message.overlay is None}
@@ -374,7 +416,9 @@ class AsyncCompactor:
             raise CompactionError("the function answered no summary")
         covered = messages[first : last + 1]
         tokens = sum(message.tokens for message in covered)
-        return Compacted(None, "", answer.from_id, answer.to_id, len(covered), tokens, 1), answer.text
+        plan = Compacted(None, "", answer.from_id, answer.to_id, len(covered), tokens, 1)
+        span = Span(path, covered[0].seq, covered[-1].seq)
+        return await self._unless_crossing(_Plan(plan, span)), answer.text
 
     async def _planned(self, leaf: Parent) -> Compacted:
         path = await self._path(leaf)
@@ -384,10 +428,10 @@ class AsyncCompactor:
             raise UsageError(
                 "only what compact_function made can say what it would cover; this is a function of your own"
             )
-        return (await self._bounds(path, self.function))[0]
+        return (await self._bounds(path, self.function)).answer
 
-    async def _bounds(self, path: Path, function: CompactFunction) -> tuple[Compacted, int, int | None]:
-        """What lies between the head and the tail, and the seqs around it."""
+    async def _bounds(self, path: Path, function: CompactFunction) -> _Plan:
+        """What lies between the head and the tail."""
         keep = function.keep_recent_tokens
         if self.policy is not None:
             keep = min(keep, max(0, self.policy.limit - self.policy.prompt) // 2)
@@ -405,9 +449,22 @@ class AsyncCompactor:
                 tokens += message.tokens
                 fresh += message.overlay is None or message.overlay.kind != "compaction"
         if first is None or last is None or not fresh:
-            return Compacted(None, "nothing but what has to stay, and what is summarized already"), after, before
-        ends = (_end(first, first=True), _end(last, first=False))
-        return Compacted(None, "would be compacted", *ends, messages, tokens), after, before
+            return _Plan(Compacted(None, "nothing but what has to stay, and what is summarized already"))
+        (from_id, from_seq), (to_id, to_seq) = _end(first, first=True), _end(last, first=False)
+        answer = Compacted(None, "would be compacted", from_id, to_id, messages, tokens)
+        return await self._unless_crossing(_Plan(answer, Span(path, from_seq, to_seq), after, before))
+
+    async def _unless_crossing(self, plan: _Plan) -> _Plan:
+        """The plan, or one of nothing if an overlay, such as one of another branch, is in the way."""
+        assert plan.span is not None
+        other = await overlaying(self._store).crossing(self._ref, plan.span)
+        if other is None:
+            return plan
+        why = (
+            f"overlay {other.id!r}, which covers seq {other.from_seq} to {other.to_seq}, "
+            "is partly inside and partly outside of what would be summarized; remove it first"
+        )
+        return _Plan(Compacted(None, why, plan.answer.from_id, plan.answer.to_id, calls=plan.answer.calls))
 
     async def _head(self, path: Path, protect: int) -> int:
         head, reader = Head(protect), Units()
@@ -432,11 +489,12 @@ class AsyncCompactor:
         return tail.first_seq
 
 
-def _end(message: Message, *, first: bool) -> str:
-    """The id of the message that a range begins or ends with, if that is a summary the end of what it covers."""
-    if message.overlay is None:
-        return message.id
-    return message.overlay.from_id if first else message.overlay.to_id
+def _end(message: Message, *, first: bool) -> tuple[str, int]:
+    """The id and seq that a range begins or ends with, if that is a summary the end of what it covers."""
+    overlay = message.overlay
+    if overlay is None:
+        return message.id, message.seq
+    return (overlay.from_id, overlay.from_seq) if first else (overlay.to_id, overlay.to_seq)
 
 
 def _cost(value: object) -> int:

@@ -470,6 +470,11 @@ class AsyncSession:
         if self._compactor is not None:
             await self._compactor.tasks.join()
 
+    async def _release_compaction(self) -> None:
+        """Let others compact this session, though a compaction of this handle may still be going on."""
+        if self._compactor is not None:
+            await self._compactor.release()
+
     def _compaction(self) -> AsyncCompactor:
         if self._compactor is None:
             self._compactor = AsyncCompactor(

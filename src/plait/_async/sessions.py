@@ -110,6 +110,7 @@ class AsyncSessions:
         """Finish what was accepted and close the store; harmless when called again."""
         for session in list(self._shared.handles.values()):
             await session.compaction_done()
+            await session._release_compaction()  # pyright: ignore[reportPrivateUsage]
         await self.store.close()
 
     async def flush(self) -> None:

@@ -470,6 +470,11 @@ class Session:
         if self._compactor is not None:
             self._compactor.tasks.join()
 
+    def _release_compaction(self) -> None:
+        """Let others compact this session, though a compaction of this handle may still be going on."""
+        if self._compactor is not None:
+            self._compactor.release()
+
     def _compaction(self) -> Compactor:
         if self._compactor is None:
             self._compactor = Compactor(

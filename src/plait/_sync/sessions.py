@@ -110,6 +110,7 @@ class Sessions:
         """Finish what was accepted and close the store; harmless when called again."""
         for session in list(self._shared.handles.values()):
             session.compaction_done()
+            session._release_compaction()  # pyright: ignore[reportPrivateUsage]
         self.store.close()
 
     def flush(self) -> None:

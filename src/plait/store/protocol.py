@@ -153,6 +153,14 @@ class Path(Struct, frozen=True):
     laid: tuple[Laid, ...] = ()
 
 
+class Span(Struct, frozen=True):
+    """The places from one seq to another on a path fixed before, whether or not messages are left there."""
+
+    path: Path
+    from_seq: int
+    to_seq: int
+
+
 class Graft(Struct, frozen=True):
     """Where a root of staged messages goes: below a message of the session they are added to."""
 

@@ -42,6 +42,7 @@ from plait.store.protocol import (
     Scope,
     Search,
     SessionRef,
+    Span,
     Stat,
     Suffix,
     Updated,
@@ -246,10 +247,14 @@ class AsyncPlanStore:
         *,
         leaf: Parent = LEAF,
         expect_version: int | None = None,
+        span: Span | None = None,
         change: Literal["overlay", "compact"] = "overlay",
     ) -> OverlayAdded:
-        options: dict[str, Any] = {"leaf": leaf, "expect_version": expect_version, "change": change}
+        options: dict[str, Any] = {"leaf": leaf, "expect_version": expect_version, "span": span, "change": change}
         return await self.driver.write_async(partial(overlays.add, session, overlay, self._mark(), **options))
+
+    async def crossing(self, session: SessionRef, span: Span) -> Overlay | None:
+        return await self.driver.read_async(partial(overlays.crossing, session, span))
 
     async def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:
         return await self.driver.read_async(partial(overlays.listing, session, leaf, everywhere=everywhere))

@@ -35,6 +35,7 @@ from plait.store.protocol import (
     Scope,
     Search,
     SessionRef,
+    Span,
     Stat,
     Suffix,
     Updated,
@@ -335,6 +336,7 @@ class Overlaying(Store, Protocol):
         *,
         leaf: Parent = LEAF,
         expect_version: int | None = None,
+        span: Span | None = None,
         change: Literal["overlay", "compact"] = "overlay",
     ) -> OverlayAdded:
         """Lay an overlay on the messages of the path to `leaf` from `from_id` to `to_id`; `change` is its record's kind.
@@ -346,7 +348,15 @@ class Overlaying(Store, Protocol):
         updated or deleted, or an overlay that ends in it added or removed, after that version, and
         if an end of the range is not there, or not on the path, in a session that has moved on.
         `NotFoundError` for an absent session or message, `UsageError` for one off the path.
+
+        With `span` its places are covered, at the version of its path: then neither `leaf` nor
+        the ids are looked for, and `expect_version` is not either. `StaleValueError` if the session
+        has been cleared since.
         """
+        ...
+
+    def crossing(self, session: SessionRef, span: Span) -> Overlay | None:
+        """An overlay on whichever branch that a summary of `span` would cross; `None` if none is in the way."""
         ...
 
     def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:

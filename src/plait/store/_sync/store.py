@@ -42,6 +42,7 @@ from plait.store.protocol import (
     Scope,
     Search,
     SessionRef,
+    Span,
     Stat,
     Suffix,
     Updated,
@@ -246,10 +247,14 @@ class PlanStore:
         *,
         leaf: Parent = LEAF,
         expect_version: int | None = None,
+        span: Span | None = None,
         change: Literal["overlay", "compact"] = "overlay",
     ) -> OverlayAdded:
-        options: dict[str, Any] = {"leaf": leaf, "expect_version": expect_version, "change": change}
+        options: dict[str, Any] = {"leaf": leaf, "expect_version": expect_version, "span": span, "change": change}
         return self.driver.write(partial(overlays.add, session, overlay, self._mark(), **options))
+
+    def crossing(self, session: SessionRef, span: Span) -> Overlay | None:
+        return self.driver.read(partial(overlays.crossing, session, span))
 
     def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:
         return self.driver.read(partial(overlays.listing, session, leaf, everywhere=everywhere))

@@ -21,7 +21,7 @@ from plait.model import Covered, Json, Overlay, OverlayAdded, Parent
 from plait.store.plan import Ask, Do, Head, Plan, Put, Row
 from plait.store.plans import common
 from plait.store.plans.common import Mark
-from plait.store.protocol import Laid, NewOverlay, Range, SessionRef
+from plait.store.protocol import Laid, NewOverlay, Range, SessionRef, Span
 
 AS_THEY_WERE = ("user", "system")
 """Roles of messages that a text in their place keeps; whatever else is replaced speaks as the assistant."""
@@ -243,20 +243,22 @@ def add(
     *,
     leaf: Parent,
     expect_version: int | None,
+    span: Span | None = None,
     change: Literal["overlay", "compact"],
 ) -> Plan[OverlayAdded]:
-    """Lay an overlay on a range of the path to `leaf`."""
+    """Lay an overlay on a range of the path to `leaf`, or on a span of a path of before."""
     head = yield from common.take(ref)
     if head is None:
         raise NotFoundError(f"there is no session {ref.id!r} to lay an overlay on", session_id=ref.id)
     known = yield from _find(head, new.id)
     if known is not None:
         return OverlayAdded(known[1], inserted=False)
-    path = yield from common.path_to((yield from common.resolve(head, leaf)))
-    moved = expect_version is not None and expect_version < head.version
-    last = yield from _end(head, new.to_id, path, moved)
-    first = yield from _end(head, new.from_id, path, moved)
-    ranges = _between(path, seq_of(first), seq_of(last))
+    if span is None:
+        path, ranges = yield from _named(head, new, leaf, expect_version)
+    else:
+        path, ranges, expect_version = span.path.ranges, _of(span), span.path.version
+        if span.path.incarnation != head.incarnation:
+            raise StaleValueError(f"session {ref.id!r} has been cleared; read it again", session_id=ref.id)
     if not ranges:
         raise UsageError(f"message {new.to_id!r} comes before {new.from_id!r}; give the older one first")
     if expect_version is not None:
@@ -264,7 +266,7 @@ def add(
     covered = yield from _refuse_crossing(head, new, path, ranges)
     if covered is not None:
         return OverlayAdded(covered, inserted=False, covered=True)
-    stored = yield from _insert(head, new, mark, last, ranges, change)
+    stored = yield from _insert(head, new, mark, ranges, change)
     yield from recount(head)
     yield from common.touch(ref, head, mark)
     return OverlayAdded(stored)
@@ -280,6 +282,21 @@ def _end(head: Head, id: str, path: Sequence[Range], moved: bool) -> Plan[int]:
     if not common.on_ranges(key, path):
         raise UsageError(f"message {id!r} is on another branch; name a leaf of its path with leaf=")
     return key
+
+
+def _named(
+    head: Head, new: NewOverlay, leaf: Parent, expect_version: int | None
+) -> Plan[tuple[tuple[Range, ...], list[Range]]]:
+    """The path to a leaf, and its ranges from one message to another."""
+    path = yield from common.path_to((yield from common.resolve(head, leaf)))
+    moved = expect_version is not None and expect_version < head.version
+    last = yield from _end(head, new.to_id, path, moved)
+    first = yield from _end(head, new.from_id, path, moved)
+    return path, _between(path, seq_of(first), seq_of(last))
+
+
+def _of(span: Span) -> list[Range]:
+    return _between(span.path.ranges, span.from_seq, span.to_seq)
 
 
 def _between(path: Iterable[Range], first: int, last: int) -> list[Range]:
@@ -313,10 +330,9 @@ def _refuse_crossing(
     if around and new.kind != "compaction":
         outer = max(around, key=lambda item: (-item.first, item.last, item.version))
         return outer.overlay(*(yield from _texts([outer]))[outer.number])
-    for item in (yield from _meeting(head, ranges, place)):
-        ends_inside = common.on_ranges(item.place, ranges)
-        if (item.first < first and item.place != place) if ends_inside else item.first > first:
-            raise _crossing(new, item)
+    in_the_way = yield from _first_crossing(head, ranges)
+    if in_the_way is not None:
+        raise _crossing(new, in_the_way)
     inside = [item for item in around if (item.first, item.place) != (first, place)]
     if inside:
         raise ConflictError(
@@ -325,6 +341,26 @@ def _refuse_crossing(
             overlay_id=inside[0].id,
         )
     return None
+
+
+def _first_crossing(head: Head, ranges: Sequence[Range]) -> Plan[Lying | None]:
+    """An overlay that crosses ranges on some path that both would lie on."""
+    first, place = ranges[0].lo, key_of(ranges[-1].strand, ranges[-1].hi)
+    for item in (yield from _meeting(head, ranges, place)):
+        ends_inside = common.on_ranges(item.place, ranges)
+        if (item.first < first and item.place != place) if ends_inside else item.first > first:
+            return item
+    return None
+
+
+def crossing(ref: SessionRef, span: Span) -> Plan[Overlay | None]:
+    """An overlay that a summary of a span would cross."""
+    head = yield from common.take(ref)
+    ranges = _of(span)
+    if head is None or head.incarnation != span.path.incarnation or not ranges:
+        return None
+    item = yield from _first_crossing(head, ranges)
+    return None if item is None else item.overlay(*(yield from _texts([item]))[item.number])
 
 
 def _meeting(head: Head, ranges: Sequence[Range], place: int) -> Plan[list[Lying]]:
@@ -345,12 +381,12 @@ def _crossing(new: NewOverlay, other: Lying) -> ConflictError:
 
 
 def _insert(
-    head: Head, new: NewOverlay, mark: Mark, last: int, ranges: Sequence[Range], change: Literal["overlay", "compact"]
+    head: Head, new: NewOverlay, mark: Mark, ranges: Sequence[Range], change: Literal["overlay", "compact"]
 ) -> Plan[Overlay]:
     covers = Covered(*(yield from common.range_totals(ranges)))
-    role = yield from _role(new, last)
-    size = 0 if new.summary is None else len(view.body(new.id, role, new.summary).encode("utf-8", "surrogatepass"))
     place = key_of(ranges[-1].strand, ranges[-1].hi)
+    role = yield from _role(new, place)
+    size = 0 if new.summary is None else len(view.body(new.id, role, new.summary).encode("utf-8", "surrogatepass"))
     yield from common.record(head, change, mark, _told(new.id, place, added=True))
     item = Lying(
         0, place, ranges[0].lo, head.version, new.kind, role, new.tokens, size, new.created_at_us,

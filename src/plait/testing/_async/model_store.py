@@ -59,6 +59,7 @@ from plait.store.protocol import (
     Scope,
     Search,
     SessionRef,
+    Span,
     Stat,
     Suffix,
     Updated,
@@ -537,20 +538,27 @@ class AsyncModelStore:
         *,
         leaf: Parent = LEAF,
         expect_version: int | None = None,
+        span: Span | None = None,
         change: Literal["overlay", "compact"] = "overlay",
     ) -> OverlayAdded:
-        """Lay an overlay on the messages of the path to `leaf` from `from_id` to `to_id`."""
+        """Lay an overlay on the messages of the path to `leaf` from `from_id` to `to_id`, or on a span."""
         life = self._look(session)
         if life is None:
             raise NotFoundError(f"there is no session {session.id!r} to lay an overlay on")
         if overlay.id in life.overlays:
             self._find(session)
             return OverlayAdded(_overlay(life, life.overlays[overlay.id]), inserted=False)
-        trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
-        moved = expect_version is not None and expect_version < self._counters[_key(session)].version
-        last = _end(life, overlay.to_id, trail, moved)
-        first = _end(life, overlay.from_id, trail, moved)
-        places = tuple(place for place in trail if first.seq <= place[1] <= last.seq)
+        if span is not None:
+            if span.path.incarnation != life.incarnation:
+                raise StaleValueError(f"session {session.id!r} has been cleared; read it again")
+            trail, places = _spanned(life, span)
+            expect_version = span.path.version
+        else:
+            trail = life.place if isinstance(leaf, Leaf) else _trail(life, leaf)
+            moved = expect_version is not None and expect_version < self._counters[_key(session)].version
+            last = _end(life, overlay.to_id, trail, moved)
+            first = _end(life, overlay.from_id, trail, moved)
+            places = tuple(place for place in trail if first.seq <= place[1] <= last.seq)
         if not places:
             raise UsageError(f"message {overlay.to_id!r} comes before {overlay.from_id!r}")
         self._refuse_changed(session, life, places, expect_version)
@@ -561,11 +569,20 @@ class AsyncModelStore:
         event = self._touch(session, life, change, (overlay.id,))
         version = event.version
         covers = Covered(*_sums([row for row in life.rows.values() if row.trail[-1] in places]))
-        keeps = overlay.kind in ("replace", "unload") and last.new.role in ("user", "system")
-        laid = _Laid(overlay, places, covers, last.new.role if keeps else "assistant", version, overlay.stale)
+        roles = [row.new.role for row in life.rows.values() if row.trail[-1] == places[-1]]
+        keeps = overlay.kind in ("replace", "unload") and roles and roles[0] in ("user", "system")
+        laid = _Laid(overlay, places, covers, roles[0] if keeps else "assistant", version, overlay.stale)
         life.overlays[overlay.id] = event.subject = laid
         life.altered.append((version, places[-1]))
         return OverlayAdded(_overlay(life, laid))
+
+    async def crossing(self, session: SessionRef, span: Span) -> Overlay | None:
+        """An overlay on whichever branch that a summary of `span` would cross."""
+        life = self._find(session)
+        if life is None or life.incarnation != span.path.incarnation:
+            return None
+        places = _spanned(life, span)[1]
+        return next((_overlay(life, laid) for laid in life.overlays.values() if _crosses(laid, places)), None)
 
     async def overlays(self, session: SessionRef, *, leaf: Parent = LEAF, everywhere: bool = False) -> list[Overlay]:
         """The overlays that lie on the path to `leaf`, or all of the session, in the order they were added."""
@@ -1015,15 +1032,28 @@ def _end(life: _Life, id: str, trail: _Trail, moved: bool) -> _Row:
     return row
 
 
+def _spanned(life: _Life, span: Span) -> tuple[_Trail, _Trail]:
+    """The places of the path of a span, and those of the span."""
+    ranges = span.path.ranges
+    whole = life.ends[ranges[-1].strand] if ranges else ()
+    trail = tuple(place for place in whole if any(r.strand == place[0] and r.lo <= place[1] <= r.hi for r in ranges))
+    return trail, tuple(place for place in trail if span.from_seq <= place[1] <= span.to_seq)
+
+
+def _crosses(laid: _Laid, places: _Trail) -> bool:
+    """Whether an overlay has some of these places and not all, nor they all of its, on a path of both."""
+    theirs, ours = set(laid.places), set(places)
+    on_one_path = bool(ours) and (laid.places[-1] in ours or places[-1] in theirs)
+    return on_one_path and not (theirs <= ours or ours <= theirs)
+
+
 def _over(life: _Life, new: NewOverlay, trail: _Trail, places: _Trail) -> _Laid | None:
     """The outermost overlay of this path that covers the places already; raises if any crosses them."""
     around = [laid for laid in _lying_on(life, trail) if set(places) <= set(laid.places)]
     if around and new.kind != "compaction":
         return max(around, key=lambda laid: (len(laid.places), laid.version))
     for laid in life.overlays.values():
-        theirs, ours = set(laid.places), set(places)
-        on_one_path = laid.places[-1] in ours or places[-1] in theirs
-        if on_one_path and not (theirs <= ours or ours <= theirs):
+        if _crosses(laid, places):
             raise ConflictError(f"the range crosses overlay {laid.new.id!r}")
     if any(set(places) < set(laid.places) for laid in around):
         raise ConflictError("the range lies inside another overlay")

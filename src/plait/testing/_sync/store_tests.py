@@ -34,6 +34,7 @@ from plait.store.protocol import (
     Scope,
     Search,
     SessionRef,
+    Span,
     Stat,
     Written,
 )
@@ -1339,6 +1340,47 @@ class StoreTests:
             overlaying.add_overlay(self.ref(), self.overlay("p", "a", "c"), expect_version=info.version)
         with pytest.raises(NotFoundError):
             overlaying.add_overlay(self.ref(), self.overlay("p", "a", "c"))
+
+    def test_a_span_of_a_path_is_covered_whatever_became_of_its_messages(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d", "e")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
+        store.delete(self.ref(), ["b", "d"])
+        path = self.the_path(store)
+        laid = path.laid[0].overlay
+        store.delete(self.ref(), ["e"])
+        span = Span(path, laid.from_seq, laid.to_seq + 1)
+        added = overlaying.add_overlay(self.ref(), self.overlay("p", "b", "d"), span=span)
+        assert (added.inserted, added.overlay.from_seq, added.overlay.to_seq) == (True, laid.from_seq, laid.to_seq + 1)
+        assert (added.overlay.from_id, added.overlay.to_id, added.overlay.left) == ("b", "d", 1)
+        store.update(self.ref(), self.message("c", "changed"))
+        with pytest.raises(StaleValueError):
+            overlaying.add_overlay(self.ref(), self.overlay("q", "b", "d"), span=span)
+        store.clear(self.ref())
+        self.add(store, "a", "b", "c", "d", session=self.ref())
+        with pytest.raises(StaleValueError):
+            overlaying.add_overlay(self.ref(), self.overlay("q", "b", "d"), span=span)
+        assert overlaying.crossing(self.ref(), span) is None
+
+    def test_what_a_span_would_cross_is_told_on_whichever_branch(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d", "e")
+        self.add(store, "x", parent="c")
+        overlaying.add_overlay(self.ref(), self.overlay("o", "b", "x"))
+        path = store.path(self.ref(), "e")
+        assert path is not None
+        seqs = [message.seq for message in store.load(self.ref(), path) if isinstance(message, Message)]
+        for first, last, crosses in (
+            (0, 0, False),
+            (0, 1, True),
+            (0, 2, True),
+            (1, 2, False),
+            (2, 3, False),
+            (0, 4, False),
+        ):
+            other = overlaying.crossing(self.ref(), Span(path, seqs[first], seqs[last]))
+            assert (other is not None) == crosses, (first, last)
+            assert other is None or other.id == "o"
 
     def test_changes_below_make_an_overlay_stale_and_totals_follow(self, store: Store) -> None:
         overlaying = self.overlaying(store)

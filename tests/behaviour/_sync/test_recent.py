@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plait import Session, Message, UsageError
+from plait import Session, Sessions, Message, UsageError
 from plait.model import OverlayKind
 from tests.behaviour._sync.helpers import chain, readable
 from tests.behaviour.values import noise, note, picture
@@ -181,3 +181,17 @@ def test_with_many_overlays_every_count_and_budget_gives_the_end_of_the_history(
             assert (chat.recent(leaf=f"m{at}", count=9)).messages == [
                 message for message in chat.history(f"m{at}")
             ][-9:]
+
+
+def test_a_path_counted_before_is_counted_anew_when_what_changed_since_was_pruned(
+    sessions: Sessions, chat: Session
+) -> None:
+    chat.append_many([note("m0"), note("m1"), note("m2")])
+    chat.append(note("b"), parent="m0")  # another leaf is active: the path to m2 has to be counted
+    assert (chat.recent(leaf="m2")).total_messages == 3
+    chat.update(note("m1", "many words " * 50))
+    sessions.prune_changes(max_count=0)
+    found = chat.recent(leaf="m2")
+    stats = [row for row in chat.path_stats("m2")]
+    assert found.total_messages == len(stats) == 3
+    assert found.total_bytes == sum(row.bytes for row in stats)

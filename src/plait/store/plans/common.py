@@ -142,6 +142,15 @@ def pruned_version(head: Head) -> Plan[int]:
     return int(rows[0][0]) if rows else 0
 
 
+def changed_keys(head: Head, version: int) -> Plan[list[int] | None]:
+    """Keys of what was updated, deleted or overlaid since a version; `None` if that cannot be told any more."""
+    if head.version == version:
+        return []
+    if (yield from pruned_version(head)) > version:
+        return None
+    return [key for (key,) in (yield Ask("changed_keys", (head.session, version)))]
+
+
 def record(head: Head, kind: str, mark: Mark, data: Json) -> Plan[None]:
     """Write the change row of a change that is not an append."""
     yield from pulse(head)

@@ -307,10 +307,8 @@ def _between(path: Iterable[Range], first: int, last: int) -> list[Range]:
 def _refuse_changed(head: Head, ranges: Sequence[Range], version: int) -> Plan[None]:
     if version > head.version:
         raise UsageError(f"expect_version is {version}, but the session is at version {head.version}")
-    if head.version == version:
-        return
-    rows = yield Ask("changed_keys", (head.session, version))
-    if (yield from common.pruned_version(head)) > version or any(common.on_ranges(key, ranges) for (key,) in rows):
+    changed = yield from common.changed_keys(head, version)
+    if changed is None or any(common.on_ranges(key, ranges) for key in changed):
         raise StaleValueError(
             f"a message or an overlay in the range was changed since version {version}; read the range again"
         )

@@ -352,7 +352,7 @@ def _count(head: Head, ranges: Sequence[Range], counted: Counted) -> Plan[Sums]:
 def _goes_on(head: Head, last: Count, end: Range) -> Plan[bool]:
     if last.strand != end.strand or last.hi > end.hi or last.version > head.version:
         return False
-    return last.version == head.version or not (yield Ask("changed_keys", (head.session, last.version)))
+    return (yield from common.changed_keys(head, last.version)) == []
 
 
 def _newest(path: Path, count: int) -> Plan[Found | None]:
@@ -475,12 +475,8 @@ def changed_since(ref: SessionRef, path: Path) -> Plan[bool]:
     head = yield from common.take(ref)
     if head is None or head.incarnation != path.incarnation:
         return True
-    if head.version == path.version:
-        return False
-    if (yield from common.pruned_version(head)) > path.version:
-        return True
-    rows = yield Ask("changed_keys", (head.session, path.version))
-    return any(common.on_ranges(key, path.ranges) for (key,) in rows)
+    changed = yield from common.changed_keys(head, path.version)
+    return changed is None or any(common.on_ranges(key, path.ranges) for key in changed)
 
 
 def leaf(ref: SessionRef) -> Plan[Message | Damaged | None]:

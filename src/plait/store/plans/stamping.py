@@ -49,10 +49,8 @@ def _stamp_messages(head: Head, stamps: Stamps, since_version: int) -> Plan[int]
 
 
 def _refuse_changed(head: Head, keys: set[int], version: int) -> Plan[None]:
-    if head.version == version:
-        return
-    rows = yield Ask("changed_keys", (head.session, version))
-    if (yield from common.pruned_version(head)) > version or not keys.isdisjoint(key for (key,) in rows):
+    changed = yield from common.changed_keys(head, version)
+    if changed is None or not keys.isdisjoint(changed):
         raise StaleValueError(f"a message was changed since version {version}, when it was counted; count it again")
 
 

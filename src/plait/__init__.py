@@ -34,6 +34,7 @@ from plait.model import (
     OVERLAY_PREFIX,
     Appended,
     Attachment,
+    Block,
     Change,
     Changes,
     Compacted,
@@ -71,6 +72,14 @@ if typing.TYPE_CHECKING:
     from plait._sync.sessions import Sessions
     from plait.logic.compaction import CompactFunction, compact_function, summary_prompt
     from plait.logic.legal import NO_RESULT, legal_view
+    from plait.logic.providers import (
+        AgentSkillProvider,
+        ContextProvider,
+        KeyedWriter,
+        SearchableProvider,
+        SkillProvider,
+        WritableProvider,
+    )
     from plait.logic.trimming import enforce_row_size, truncate_older_messages
     from plait.store._async.port import AsyncStore
     from plait.store._sync.port import Store
@@ -78,16 +87,22 @@ else:
     # Each face, and the formats, are loaded when they are first asked for: a program that only makes
     # messages, or uses one face, does not wait for the other. Type checkers see the imports above.
     _LATER = {
+        "AgentSkillProvider": "plait.logic.providers",
         "AsyncSearchProvider": "plait._async.hybrid",
         "AsyncSession": "plait._async.session",
         "AsyncSessions": "plait._async.sessions",
         "AsyncStore": "plait.store._async.port",
         "CompactFunction": "plait.logic.compaction",
+        "ContextProvider": "plait.logic.providers",
+        "KeyedWriter": "plait.logic.providers",
         "NO_RESULT": "plait.logic.legal",
         "SearchProvider": "plait._sync.hybrid",
+        "SearchableProvider": "plait.logic.providers",
         "Session": "plait._sync.session",
         "Sessions": "plait._sync.sessions",
+        "SkillProvider": "plait.logic.providers",
         "Store": "plait.store._sync.port",
+        "WritableProvider": "plait.logic.providers",
         "compact_function": "plait.logic.compaction",
         "enforce_row_size": "plait.logic.trimming",
         "legal_view": "plait.logic.legal",
@@ -111,12 +126,14 @@ __all__ = [
     "LEAF",
     "NO_RESULT",
     "OVERLAY_PREFIX",
+    "AgentSkillProvider",
     "Appended",
     "AsyncSearchProvider",
     "AsyncSession",
     "AsyncSessions",
     "AsyncStore",
     "Attachment",
+    "Block",
     "BlockTooLargeError",
     "Change",
     "Changes",
@@ -126,6 +143,7 @@ __all__ = [
     "CompactionError",
     "CompactionState",
     "ConflictError",
+    "ContextProvider",
     "CorruptError",
     "Covered",
     "CursorExpiredError",
@@ -135,6 +153,7 @@ __all__ = [
     "Hit",
     "Imported",
     "InvalidMessageError",
+    "KeyedWriter",
     "LeafMovedError",
     "LeaseHeldError",
     "LeaseLostError",
@@ -150,11 +169,13 @@ __all__ = [
     "SchemaError",
     "SearchProvider",
     "SearchText",
+    "SearchableProvider",
     "Session",
     "SessionDeletedError",
     "SessionInfo",
     "SessionPage",
     "Sessions",
+    "SkillProvider",
     "StaleValueError",
     "Store",
     "StoreBusyError",
@@ -165,6 +186,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "Window",
+    "WritableProvider",
     "assistant",
     "compact_function",
     "enforce_row_size",

@@ -512,6 +512,26 @@ class Finding(Struct, frozen=True):
     fixed: bool = False
 
 
+class Block(Struct, frozen=True):
+    """A block of context as it was read: a labelled text of the system prompt.
+
+    `content` is `""` if there is none, `tokens` what it costs, `max_tokens` what a write may make of
+    it. `writable`, `is_searchable` and `is_skill` say what a model may do with it, by what its provider
+    can do. `version` counts the writes of a stored block, 0 for one never written; `None` if its
+    provider keeps no versions.
+    """
+
+    label: str
+    content: str
+    tokens: int
+    description: str | None = None
+    max_tokens: int | None = None
+    writable: bool = False
+    is_skill: bool = False
+    is_searchable: bool = False
+    version: int | None = None
+
+
 class Imported(Struct, frozen=True):
     """What an import did: into which session, how many messages were new, how many were there already."""
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plait.model import Value
+
 
 class PlaitError(Exception):
     """Something went wrong in plait; the base of every error it raises on purpose.
@@ -67,7 +72,12 @@ class LeafMovedError(ConflictError):
 
 
 class StaleValueError(ConflictError):
-    """What was read has been changed since."""
+    """What was read has been changed since.
+
+    Where it is a named value that was to be written, `current` is the `Value` that stands there now.
+    """
+
+    current: Value | None = None
 
 
 class SessionDeletedError(ConflictError):

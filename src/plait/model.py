@@ -381,6 +381,36 @@ class Hit(Struct, frozen=True):
         return "".join(pieces) + self.snippet[at:]
 
 
+class Value(Struct, frozen=True):
+    """One version of a named text that a session keeps beside its messages: a prompt block, or an entry of one.
+
+    `label` and `key` name it; `key` is `""` where a label has one value only. `content` is `None` in a
+    version that says the value was deleted. `version` counts its writes: 1, 2, 3 …, never used again,
+    also after a deletion; 0 says that it was never written. `tokens` is the count it was stamped with.
+    """
+
+    label: str
+    key: str
+    content: str | None
+    description: str | None
+    tokens: int
+    version: int
+    written_at: dt.datetime
+    metadata: Mapping[str, Any]
+
+
+class ValueHit(Struct, frozen=True):
+    """A value that a search found.
+
+    `snippet`, `highlights` and `score` are as those of a `Hit`.
+    """
+
+    value: Value
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    score: float
+
+
 class SearchText(Struct, frozen=True):
     """What a search provider is told: the text of a message, new or changed.
 
@@ -427,7 +457,8 @@ class Change(Struct, frozen=True):
     `kind` is one of append, import, update, delete, clear, checkout, compact, overlay, context, session
     and delete session, or error, which only subscribers hear of. `ids` names the messages (or the
     overlay) it is about. `message` comes with append, import and update, `parent_id` with the first two,
-    `overlay` with compact and overlay; `removed` says that it was taken away.
+    `overlay` with compact and overlay; `removed` says that it was taken away. Context comes with the
+    `label` and `key` of the value that was written, or (`removed`) deleted, and the `value_version` that made.
     With `leaf_moved` the active leaf is now `leaf_id`, `None` if no message is left.
 
     A feed reads message and overlay as they are when the change is delivered: `None` if that is gone,
@@ -452,6 +483,9 @@ class Change(Struct, frozen=True):
     cursor: str | None = None
     error: BaseException | None = None
     during: str | None = None
+    label: str | None = None
+    key: str | None = None
+    value_version: int | None = None
 
 
 class Changes(Struct, frozen=True):

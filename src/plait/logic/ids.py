@@ -10,6 +10,8 @@ RESERVED_PREFIX = "plait:"
 
 DEFAULT_SESSION = RESERVED_PREFIX + "default"
 STAGE_PREFIX = RESERVED_PREFIX + "stage:"
+SHARED_SESSION = RESERVED_PREFIX + "shared"
+"""The hidden session of a scope that keeps the values which all its sessions share."""
 
 
 def check_id(value: object, what: str, error: type[UsageError] = UsageError) -> str:
@@ -59,6 +61,11 @@ def check_text(value: object, what: str) -> None:
         raise UsageError(f"{what} must be a string, not {type(value).__name__}")
     if not can_be_stored(value):
         raise UsageError(f"{what} holds half a surrogate pair, which is not a character; leave it out")
+
+
+def is_hidden(session_id: str) -> bool:
+    """Whether no listing shows the session: a stage, or the one with the shared values of its scope."""
+    return session_id == SHARED_SESSION or session_id.startswith(STAGE_PREFIX)
 
 
 def check_message_id(value: object) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 # Before they are imported, so that a failure shows the values: hence the imports below this line.
-pytest.register_assert_rewrite("plait.testing._async.store_tests", "plait.testing._sync.store_tests")
+for face in ("_async", "_sync"):
+    pytest.register_assert_rewrite(f"plait.testing.{face}.store_tests", f"plait.testing.{face}.value_tests")
+del face
 
 # After that line: pytest rewrites only what is not imported yet.
 from plait.testing._async.model_store import AsyncModelStore  # noqa: E402

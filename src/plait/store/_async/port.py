@@ -23,6 +23,7 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Value,
 )
 from plait.store.protocol import (
     Described,
@@ -404,6 +405,68 @@ class AsyncRestamping(AsyncStore, Protocol):
         tells of it. Ids that are not there are passed over. `StaleValueError`, and nothing written,
         if one of the messages was updated or deleted after `since_version`, when it was counted.
         """
+        ...
+
+
+class AsyncContextual(AsyncStore, Protocol):
+    """A store that keeps named values beside a session's messages: prompt blocks and their entries.
+
+    A value is one text under a label and a key (`""` where a label has one only). It belongs to the
+    session: a clear keeps it, a delete takes it, a fork copies what it says then. Those that the sessions of a scope
+    share belong to its hidden session `plait:shared`. Any text of any size is kept exactly. Each
+    write is one change of the kind `context`, and every version stays readable until it is pruned.
+    """
+
+    async def read_value(self, session: SessionRef, label: str, key: str = "") -> Value | None:
+        """The newest version; `None` if there is none, or if it says that the value was deleted."""
+        ...
+
+    async def values(
+        self,
+        session: SessionRef,
+        label: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        prefix: str = "",
+        budget_bytes: int = 4 << 20,
+    ) -> list[Value]:
+        """The next values of a label whose keys come after one and begin with `prefix`, in key order.
+
+        Keys are ordered by code points. At most `limit`, and none more once their sizes reach
+        `budget_bytes`, at least one if there is any: the next page goes on after the last key, and
+        an empty one is the end.
+        """
+        ...
+
+    async def write_value(
+        self,
+        session: SessionRef,
+        label: str,
+        key: str,
+        content: str | None,
+        *,
+        description: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tokens: int = 0,
+        expect: int | None = None,
+        operation: str,
+        created_at_us: int,
+    ) -> Value:
+        """Write the next version, or (`None`) one that says the value is deleted; answers it.
+
+        `expect` is the version that must stand there: 0 if the value must not exist (never written,
+        or deleted), `None` for whatever stands. Else `StaleValueError` with `current`, and nothing is written.
+        What says that already, description and metadata too, is left alone: no version, no change; so
+        is what this very `operation` wrote last. The first write creates the session; a deletion
+        of what is not there does not.
+        """
+        ...
+
+    async def value_history(
+        self, session: SessionRef, label: str, key: str = "", *, before: int | None = None, limit: int = 100
+    ) -> list[Value]:
+        """The versions that are kept, newest first, those before a version only if that is given."""
         ...
 
 

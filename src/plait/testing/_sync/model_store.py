@@ -27,7 +27,8 @@ from plait.errors import (
     StaleValueError,
     UsageError,
 )
-from plait.logic.ids import STAGE_PREFIX
+from plait.logic.ids import STAGE_PREFIX, is_hidden
+from plait.logic.values import prepare as prepare_value
 from plait.model import (
     LEAF,
     OVERLAY_PREFIX,
@@ -45,6 +46,7 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Value,
 )
 from plait.store.protocol import (
     Described,
@@ -76,6 +78,7 @@ from plait.testing.log import (
     scope_cursor,
     session_cursor,
 )
+from plait.testing.shelf import Shelf
 
 _PIECE = 1 << 20
 
@@ -134,6 +137,7 @@ class _Life:
     pinned: bool = False
     metadata: Json = field(default_factory=dict[str, Any])
     state: Json = field(default_factory=dict[str, Any])
+    shelf: Shelf = field(default_factory=Shelf)
     altered: list[tuple[int, tuple[int, int]]] = field(default_factory=list[tuple[int, tuple[int, int]]])
     """Places of rows that were updated or deleted, and ends of overlays that changed, each with its version."""
 
@@ -146,6 +150,8 @@ class _Counters:
     version: int = 0
     incarnation: int = 0
     strand: int = 0
+    values: int = 0
+    """Versions of values come after this."""
 
 
 _Key = tuple[Scope, str]
@@ -347,6 +353,7 @@ class ModelStore:
         self._counters[_key(target)] = _Counters(*counters)
         self._counters[_key(target)].incarnation += 1
         life.incarnation = target.incarnation = self._counters[_key(target)].incarnation
+        life.shelf = life.shelf.raised(self._counters[_key(target)].values)
         self._lives[_key(target)] = self._lives.pop(_key(stage))
         self._touch(target, life, "session")
         if active_at_us is not None:
@@ -731,7 +738,7 @@ class ModelStore:
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
         self._check_open()
-        keys = [key for key in self._lives if key[0] == scope and not key[1].startswith(STAGE_PREFIX)]
+        keys = [key for key in self._lives if key[0] == scope and not is_hidden(key[1])]
         keys.sort(key=self._place, reverse=True)
         if cursor is not None:
             place = _read_cursor(scope, cursor)
@@ -746,10 +753,67 @@ class ModelStore:
             return False
         if version not in (None, self._counters[_key(session)].version):
             return False
-        del self._lives[_key(session)]
+        if self._lives.pop(_key(session)).shelf.values:
+            self._counters[_key(session)].values = self._counters[_key(session)].version
         self._record(session, "delete session").moved = True
         self._drop_unused(session.scope)
         return True
+
+    # -- values
+
+    def read_value(self, session: SessionRef, label: str, key: str = "") -> Value | None:
+        """The newest version; `None` if there is none, or if it says that the value was deleted."""
+        life = self._find(session)
+        return life.shelf.current(label, key) if life else None
+
+    def values(
+        self,
+        session: SessionRef,
+        label: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        prefix: str = "",
+        budget_bytes: int = 4 << 20,
+    ) -> list[Value]:
+        """The next values of a label whose keys come after one and begin with `prefix`, in key order."""
+        life = self._find(session)
+        return life.shelf.listing(label, after, limit, prefix, budget_bytes) if life else []
+
+    def write_value(
+        self,
+        session: SessionRef,
+        label: str,
+        key: str,
+        content: str | None,
+        *,
+        description: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tokens: int = 0,
+        expect: int | None = None,
+        operation: str,
+        created_at_us: int,
+    ) -> Value:
+        """Write the next version, or (`None`) one that says the value is deleted; answers it."""
+        new = prepare_value(label, key, content, description, metadata, tokens)
+        life = self._look(session)
+        counters = self._counters.get(_key(session)) or _Counters()
+        shelf = life.shelf if life else Shelf(counters.values)
+        value, written = shelf.write(new, expect, operation, created_at_us)
+        if written:
+            life = life or self._begin(session, created_at_us)
+            life.shelf = shelf
+            event = self._record(session, "context")
+            event.removed, event.subject = content is None, value
+        self._find(session)
+        return value
+
+    def value_history(
+        self, session: SessionRef, label: str, key: str = "", *, before: int | None = None, limit: int = 100
+    ) -> list[Value]:
+        """The versions that are kept, newest first, those before a version only if that is given."""
+        life = self._find(session)
+        return life.shelf.history(label, key, before, limit) if life else []
 
     # -- the feed
 
@@ -832,6 +896,7 @@ class ModelStore:
             message = _message(event.subject, self._media(key[0]))
         elif life and isinstance(event.subject, _Laid) and life.overlays.get(event.subject.new.id) is event.subject:
             overlay = _overlay(life, event.subject)
+        value = event.subject if isinstance(event.subject, Value) else None
         inserted = event.kind in INSERTIONS
         if inserted and message is None:
             return None
@@ -847,6 +912,9 @@ class ModelStore:
             leaf_id=event.leaf,
             version=event.version,
             at=message.created_at if inserted and message else times.from_us(event.at_us),
+            label=value.label if value else None,
+            key=value.key if value else None,
+            value_version=value.version if value else None,
         )
 
     # -- attachments
@@ -904,7 +972,7 @@ class ModelStore:
     def _begin(self, session: SessionRef, created_at_us: int) -> _Life:
         counters = self._counters.setdefault(_key(session), _Counters())
         counters.incarnation += 1
-        life = _Life(counters.incarnation, created_at_us, created_at_us)
+        life = _Life(counters.incarnation, created_at_us, created_at_us, shelf=Shelf(counters.values))
         self._lives[_key(session)] = life
         session.incarnation = life.incarnation
         return life

@@ -38,6 +38,7 @@ from plait.store.protocol import (
     Stat,
     Written,
 )
+from plait.testing._sync.value_tests import ValueTests
 
 _NEW_YEAR_US = 1_767_225_600_000_000  # the first moment of 2026
 _latest_us = 0
@@ -78,7 +79,7 @@ HOSTILE_TEXTS = [
 ]
 
 
-class StoreTests:
+class StoreTests(ValueTests):
     """What every store must do, as a test class to inherit from.
 
     A subclass gives a pytest fixture named `store` that yields an opened, empty store and closes

@@ -132,14 +132,15 @@ SELECT o.id, r.strand, r.lo, r.hi FROM overlay AS o
                       AND hi = (o.place & 4294967295));
 
 -- wrong_overlay_totals
--- Overlays that say something else of what is left below them than is there.
+-- Overlays that say something else of what is left below them than is there, unless they are being removed.
 SELECT o.id, o.left_messages, t.messages AS found FROM overlay AS o
   JOIN (SELECT r.overlay, count(m.key) AS messages, coalesce(sum(m.bytes), 0) AS bytes,
                coalesce(sum(m.tokens), 0) AS tokens
           FROM overlay_range AS r
           LEFT JOIN message AS m ON m.key BETWEEN (r.strand << 32 | r.lo) AND (r.strand << 32 | r.hi)
          GROUP BY r.overlay) AS t ON t.overlay = o.overlay
- WHERE (o.left_messages, o.left_bytes, o.left_tokens) <> (t.messages, t.bytes, t.tokens);
+ WHERE (o.left_messages, o.left_bytes, o.left_tokens) <> (t.messages, t.bytes, t.tokens)
+   AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = o.incarnation);
 
 -- wrong_overlay_counts
 -- Sessions that say they have another number of overlays than they have.

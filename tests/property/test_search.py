@@ -169,7 +169,7 @@ def _small_steps() -> object:
 
 TestSearchMachine = SearchMachine.TestCase
 TestSearchMachine.settings = settings(
-    max_examples=dose(short=30, soak=1500), stateful_step_count=dose(short=25, soak=60), deadline=None
+    max_examples=dose(short=30, soak=1000), stateful_step_count=dose(short=25, soak=60), deadline=None
 )
 
 

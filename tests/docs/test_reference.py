@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import plait
+from plait import providers
 from tests.docs.pages import DOCS, blocks, headings
 
 API, ERRORS = DOCS / "reference" / "api.md", DOCS / "reference" / "errors.md"
@@ -95,3 +96,16 @@ def test_both_faces_take_the_same(one: type, other: type) -> None:
         }
 
     assert shape(one) == shape(other)
+
+
+@pytest.mark.parametrize("name", providers.__all__)
+def test_every_provider_has_its_place_on_its_page(name: str) -> None:
+    assert re.search(rf"`{name}\b", (DOCS / "reference" / "providers.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "item", [item for name in providers.__all__ if inspect.isfunction(item := getattr(providers, name))]
+)
+def test_a_function_of_the_providers_is_written_as_it_is(item: Any) -> None:
+    written = f"`{signature(item).partition(' -> ')[0]}`".replace("'", '"')
+    assert written in (DOCS / "reference" / "providers.md").read_text(encoding="utf-8")

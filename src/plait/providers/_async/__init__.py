@@ -1,0 +1,1 @@
+"""Providers that wait for others: written for asyncio, generated for threads."""

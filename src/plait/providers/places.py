@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -77,7 +77,7 @@ def find(where: Where, *, prefix: str = "", storage_options: Mapping[str, Any] |
     plait's own code, which follows no links and replaces files as a whole; the rest by fsspec.
     """
     if isinstance(where, str | os.PathLike):
-        text = _text(where)
+        text = _text(cast("os.PathLike[str]", where))
         if _URL.match(text) is None:
             return _folder(text, prefix)
         from plait.providers.bucket import open_url
@@ -95,9 +95,9 @@ def find(where: Where, *, prefix: str = "", storage_options: Mapping[str, Any] |
     return _folder(root or os.sep, prefix) if is_local(filesystem) else Bucket(filesystem, root, prefix)
 
 
-def _text(where: Any) -> str:
-    text: object = os.fspath(where)
-    if not isinstance(text, str) or not text.strip():
+def _text(where: str | os.PathLike[str]) -> str:
+    text = os.fspath(where)
+    if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - bytes paths
         raise UsageError("where must be a path, a URL or an fsspec file system, not an empty one or one of bytes")
     return text
 

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from plait.model import LEAF
 from plait.store._sync.port import Overlaying, Restamping, Store
+from plait.store.plans import removal
 from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
 
@@ -52,6 +55,14 @@ def restamp(store: Store) -> int:
     return cast("Restamping", store).restamp(ref(), stamps, summaries=[("o", 3)], since_version=path.version)
 
 
+def big_delete(store: Store, ids: list[str]) -> list[str]:
+    """A delete that is prepared, done and cleared away in transactions of one message each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(removal, "ROWS", 0)
+        patch.setattr(removal, "PART", 1)
+        return store.delete(ref(), ids)
+
+
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "append": lambda store: store.append(ref(), [new("x")], parent=LEAF),
     "append a picture": lambda store: store.append(ref(), [new("x", "", OTHER)], parent=LEAF),
@@ -63,6 +74,8 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "update a picture": lambda store: store.update(ref(), new("p", "no picture")),
     "update slices": lambda store: store.update(ref(), new("big", "small")),
     "delete": lambda store: store.delete(ref(), ["b", "p", "big", "d"]),
+    "big delete": lambda store: big_delete(store, ["b", "p", "big", "d"]),
+    "big delete of everything": lambda store: big_delete(store, ["a", "b", "c", "p", "big", "d"]),
     "checkout": lambda store: store.checkout(ref(), "b"),
     "clear": lambda store: store.clear(ref()),
     "fork": lambda store: store.fork(ref(), ref("copy"), at=None, created_at_us=NOW),

@@ -11,7 +11,7 @@ import pytest
 
 from plait.store._sync import store as stores
 from plait.store._sync.store import PlanStore
-from plait.store.plans import stage
+from plait.store.plans import removal, stage
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.driver import SQLiteDriver
 from plait.testing.faults import FaultVFS, invariants
@@ -32,6 +32,7 @@ def test_a_process_that_dies_at_any_step_leaves_all_or_nothing(
 ) -> None:
     monkeypatch.setattr(stage, "BATCH_ROWS", 1)  # so that long operations have many steps
     monkeypatch.setattr(stores, "PURGE_ROWS", 1)
+    monkeypatch.setattr(removal, "PART", 1)
     before, after = outcomes(OPERATIONS[name], prepared, tmp_path)
     kept = step_by_step(name, vfs, prepared, tmp_path)
     assert len(kept) > 2
@@ -93,6 +94,8 @@ def sweep(file: Path) -> None:
 
 LEFTOVERS = [
     "SELECT count(*) FROM purge",
+    "SELECT count(*) FROM removal",
+    "SELECT count(*) FROM removal_range",
     "SELECT count(*) FROM session WHERE live AND id GLOB 'plait:stage:*'",
     "SELECT count(*) FROM upload",
     "SELECT count(*) FROM strand WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",

@@ -81,6 +81,10 @@ class Turn(NamedTuple):
     tick: int
 
 
+class Veil(NamedTuple):
+    """What big deletes have taken away has changed: from here on rows are seen, or passed over, accordingly."""
+
+
 class Bind(NamedTuple):
     """Bind the plan's ref to this incarnation, once the plan has committed."""
 
@@ -88,7 +92,7 @@ class Bind(NamedTuple):
     incarnation: int
 
 
-Step: TypeAlias = Ask | Do | Put | Claim | Take | Forget | Turn | Bind
+Step: TypeAlias = Ask | Do | Put | Claim | Take | Forget | Turn | Veil | Bind
 Plan: TypeAlias = Generator[Step, Any, T]
 PlanFactory: TypeAlias = Callable[[], Plan[T]]
 
@@ -103,7 +107,8 @@ class Head(Struct):
     `hidden_*` is what overlays take off the active path, likewise `None` when it is to be counted.
     In a write `searched` says that there is a search index to follow the data, and `to_mark` that it
     does not know yet that the session was written to. `tick` is the
-    store's, `pulse` the one in which the session last noted where it stood.
+    store's, `pulse` the one in which the session last noted where it stood. `removals` says that rows
+    which big deletes have taken away are still there, in whichever session.
     """
 
     session: int
@@ -127,6 +132,7 @@ class Head(Struct):
     hidden_tokens: int | None = 0
     pulse: int | None = None
     tick: int = 0
+    removals: int = 0
     changed: bool = False
     located: bool = False
     leaf_id: str | None = None

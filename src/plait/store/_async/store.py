@@ -27,8 +27,21 @@ from plait.model import (
     Totals,
 )
 from plait.pauses import aside_async
+from plait.store._async import removing
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, feed, merge, overlays, read, stamping
+from plait.store.plans import (
+    append,
+    attachments,
+    catalogue,
+    change,
+    common,
+    feed,
+    merge,
+    overlays,
+    read,
+    removal,
+    stamping,
+)
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
@@ -126,7 +139,18 @@ class AsyncPlanStore:
         return await self.driver.write_async(partial(change.update, session, message, self._mark()), message.bytes)
 
     async def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
-        return await self.driver.write_async(partial(change.delete, session, ids, self._mark()))
+        """Delete messages; many or large ones in bounded transactions, of which one takes them all away."""
+        mark = self._mark()
+        staged = getattr(self.driver, "hides", False)
+        if not staged or len(ids) <= removal.ROWS:
+            at_most_bytes = change.PURGE_BYTES if staged else None
+            gone = await self.driver.write_async(partial(change.delete, session, ids, mark, at_most_bytes))
+            if gone is not None:
+                return gone
+        try:
+            return await removing.delete(self.driver, session, ids, mark)
+        finally:
+            await self._purge_removals(mark.at_us)
 
     async def clear(self, session: SessionRef) -> bool:
         if await self.driver.write_async(partial(change.clear, session, self._mark())) is None:
@@ -387,12 +411,20 @@ class AsyncPlanStore:
         for incarnation in lives:
             while await self.driver.write_async(partial(change.purge_step, incarnation, PURGE_ROWS)):
                 pass
+        await self._purge_removals(self._clock())
         return bool(lives)
+
+    async def _purge_removals(self, now_us: int) -> int:
+        """Remove what big deletes have taken away, and give up those that a crash left unfinished."""
+        found = await self.driver.read_async(partial(removal.leftovers, now_us - STAGE_LIFE_US))
+        for number in found:
+            await removing.purge(self.driver, number)
+        return len(found)
 
     async def sweep(self) -> int:
         """Finish what crashes left behind: purges, stages nobody published, payloads nobody claimed."""
         now_us = self._clock()
-        done = int(await self._purge())
+        done = await self._purge_removals(now_us) + int(await self._purge())
         done += await self._sweep_stages(now_us)
         return done + await self.driver.write_async(partial(attachments.sweep, now_us))
 

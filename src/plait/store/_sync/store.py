@@ -27,8 +27,21 @@ from plait.model import (
     Totals,
 )
 from plait.pauses import aside
+from plait.store._sync import removing
 from plait.store.driver import Driver
-from plait.store.plans import append, attachments, catalogue, change, common, feed, merge, overlays, read, stamping
+from plait.store.plans import (
+    append,
+    attachments,
+    catalogue,
+    change,
+    common,
+    feed,
+    merge,
+    overlays,
+    read,
+    removal,
+    stamping,
+)
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
@@ -126,7 +139,18 @@ class PlanStore:
         return self.driver.write(partial(change.update, session, message, self._mark()), message.bytes)
 
     def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
-        return self.driver.write(partial(change.delete, session, ids, self._mark()))
+        """Delete messages; many or large ones in bounded transactions, of which one takes them all away."""
+        mark = self._mark()
+        staged = getattr(self.driver, "hides", False)
+        if not staged or len(ids) <= removal.ROWS:
+            at_most_bytes = change.PURGE_BYTES if staged else None
+            gone = self.driver.write(partial(change.delete, session, ids, mark, at_most_bytes))
+            if gone is not None:
+                return gone
+        try:
+            return removing.delete(self.driver, session, ids, mark)
+        finally:
+            self._purge_removals(mark.at_us)
 
     def clear(self, session: SessionRef) -> bool:
         if self.driver.write(partial(change.clear, session, self._mark())) is None:
@@ -387,12 +411,20 @@ class PlanStore:
         for incarnation in lives:
             while self.driver.write(partial(change.purge_step, incarnation, PURGE_ROWS)):
                 pass
+        self._purge_removals(self._clock())
         return bool(lives)
+
+    def _purge_removals(self, now_us: int) -> int:
+        """Remove what big deletes have taken away, and give up those that a crash left unfinished."""
+        found = self.driver.read(partial(removal.leftovers, now_us - STAGE_LIFE_US))
+        for number in found:
+            removing.purge(self.driver, number)
+        return len(found)
 
     def sweep(self) -> int:
         """Finish what crashes left behind: purges, stages nobody published, payloads nobody claimed."""
         now_us = self._clock()
-        done = int(self._purge())
+        done = self._purge_removals(now_us) + int(self._purge())
         done += self._sweep_stages(now_us)
         return done + self.driver.write(partial(attachments.sweep, now_us))
 

@@ -9,10 +9,13 @@ from plait.errors import NotFoundError
 from plait.logic import slices
 from plait.logic.ids import can_be_stored
 from plait.model import Damaged, Json
-from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put
+from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Row
 from plait.store.plans import append, common, messages, overlays
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewMessage, SessionRef, Updated
+
+PURGE_BYTES = 4 << 20
+"""How much is removed in one transaction, at least one message."""
 
 
 def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]:
@@ -62,8 +65,11 @@ def _on_path(head: Head, key: int) -> Plan[bool]:
     return common.on_ranges(key, (yield from common.path_to(head.leaf)))
 
 
-def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
-    """Remove messages; what answered them now answers their nearest surviving ancestor."""
+def delete(ref: SessionRef, ids: Sequence[str], mark: Mark, at_most_bytes: int | None = None) -> Plan[list[str] | None]:
+    """Remove messages; what answered them now answers their nearest surviving ancestor.
+
+    `None`, and nothing is removed, if they are larger than `at_most_bytes`.
+    """
     head = yield from common.take(ref)
     if head is None or not ids:
         return []
@@ -73,12 +79,15 @@ def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
     if not keys:
         return []
     yield from common.locate(head)
-    gone = yield from _uncount(head, list(keys.values()))
+    sizes = yield Ask("message_sizes", (jsontext.encode(list(keys.values())),))
+    if at_most_bytes is not None and sum(size for _, size, _ in sizes) > at_most_bytes:
+        return None
+    gone = yield from _uncount(head, sizes)
     yield from _remove_rows(head, list(keys.values()))
     data: Json = {"ids": list(keys), "keys": list(keys.values())}
     moved = head.leaf_id in keys
     if moved:
-        yield from _settle_leaf(head)
+        yield from settle_leaf(head)
     head.located = False
     if moved:
         yield from common.locate(head)
@@ -89,11 +98,11 @@ def delete(ref: SessionRef, ids: Sequence[str], mark: Mark) -> Plan[list[str]]:
     return list(keys)
 
 
-def _uncount(head: Head, keys: list[int]) -> Plan[list[tuple[int, int, int, int]]]:
-    """Take messages off the totals; answers each key and by how much they changed."""
+def _uncount(head: Head, sizes: Sequence[Row]) -> Plan[list[tuple[int, int, int, int]]]:
+    """Take messages (key, bytes, tokens) off the totals; answers each key and by how much they changed."""
     ranges = (yield from common.path_to(head.leaf)) if head.path_messages is not None else ()
     gone: list[tuple[int, int, int, int]] = []
-    for key, size, tokens in (yield Ask("message_sizes", (jsontext.encode(keys),))):
+    for key, size, tokens in sizes:
         head.add(-1, -size, -tokens, on_path=common.on_ranges(key, ranges))
         gone.append((key, -1, -size, -tokens))
     return gone
@@ -109,7 +118,7 @@ def _remove_rows(head: Head, keys: list[int]) -> Plan[None]:
         yield Do("add_search_pending", (listed,))
 
 
-def _settle_leaf(head: Head) -> Plan[None]:
+def settle_leaf(head: Head) -> Plan[None]:
     """The leaf's place stays as long as an ancestor survives; else the newest message is the leaf."""
     if (yield from common.last_at(head.leaf)):
         return
@@ -157,12 +166,17 @@ def checkout(ref: SessionRef, id: str, mark: Mark) -> Plan[bool]:
     return True
 
 
-def purge_step(incarnation: int, limit: int) -> Plan[bool]:
-    """Remove up to `limit` rows of a life that is over; whether there is more to remove."""
-    rows = yield Ask("purge_rows", (incarnation, limit))
-    for key, _, flags in rows:
+def remove_rests(rows: Sequence[Row]) -> Plan[None]:
+    """Remove the slices and media of rows (key, flags, …)."""
+    for key, flags, *_ in rows:
         if flags & messages.REST:
             yield from messages.remove_rest(key)
+
+
+def purge_step(incarnation: int, limit: int) -> Plan[bool]:
+    """Remove up to `limit` rows of a life that is over, or 4 MiB; whether there is more to remove."""
+    rows = yield Ask("purge_rows", (incarnation, limit), budget_bytes=PURGE_BYTES, size_at=2)
+    yield from remove_rests(rows)
     if rows:
         listed = jsontext.encode([key for key, _, _ in rows])
         yield Do("drop_message_ids", (incarnation, listed))

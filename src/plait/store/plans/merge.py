@@ -59,6 +59,7 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
     yield from common.pulse(head)
     yield Do("graft_versions", (head.version, messages.BESIDE, source.incarnation))
     yield from overlays.graft(source, head)
+    yield Do("free_hidden_ids", (head.incarnation, source.incarnation))
     yield Do("graft_message_ids", (head.incarnation, source.incarnation))
     yield from _search_again(head, source)
     merged = yield from _merged(source)

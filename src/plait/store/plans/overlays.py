@@ -7,7 +7,7 @@ delete changes which paths an overlay lies on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -449,11 +449,27 @@ def note_changed(head: Head, changed: Sequence[tuple[int, int, int, int]], mark:
         for item in found.get(key, []):
             items[item.number] = item
             sums[item.number] = [a + b for a, b in zip(sums.get(item.number, [0, 0, 0]), by, strict=True)]
+    yield from _go_stale(head, items, sums, mark)
+
+
+def _go_stale(head: Head, items: Mapping[int, Lying], sums: Mapping[int, Sequence[int]], mark: Mark) -> Plan[None]:
     for number in sorted(items):
         yield Do("change_overlay", (*sums[number], number))
         if not items[number].stale:
             yield from common.record(head, "overlay", mark, _told(items[number].id, items[number].place, stale=True))
     yield from recount(head)
+
+
+def note_removed(head: Head, within: Callable[[int, int], tuple[int, int, int]], mark: Mark) -> Plan[None]:
+    """The same for very many messages that are removed; `within` counts those between two keys."""
+    sums: dict[int, list[int]] = {}
+    for number, strand, lo, hi in (yield Ask("overlay_ranges_of", (head.incarnation,))) if head.overlays else ():
+        gone = within(key_of(strand, lo), key_of(strand, hi))
+        sums[number] = [a - b for a, b in zip(sums.get(number, [0, 0, 0]), gone, strict=True)]
+    sums = {number: by for number, by in sums.items() if by[0]}
+    if sums:
+        rows = yield Ask("overlays_by_number", (jsontext.encode(sorted(sums)),))
+        yield from _go_stale(head, {row[0]: Lying.of(row) for row in rows}, sums, mark)
 
 
 # -- copying, one compaction at a time ----------------------------------------------

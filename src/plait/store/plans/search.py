@@ -50,6 +50,8 @@ class Asked(Struct):
     tokenize: Tokenize
     finder: snippets.Finder
     on: bool
+    removals: bool = False
+    """Whether the index may know of messages that have been taken away, so that the hits are to be looked at."""
 
     @property
     def wanted(self) -> int:
@@ -89,6 +91,7 @@ def search(within: SessionRef | Scope, asked: Search, tokenize: Tokenize) -> Pla
     question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), bool((yield Ask("search_is_on"))))
     if isinstance(within, SessionRef):
         assert head is not None
+        question.removals = bool(head.removals)
         found = yield from _in_session(within, head, question)
     else:
         found = yield from _in_scope(within, question)
@@ -192,7 +195,7 @@ def _within(key: int, by_strand: dict[int, Range]) -> bool:
 
 def _ask(session: str, lo: int, hi: int, asked: Asked, limit: int, timed: bool) -> Plan[list[Found]]:
     newest_first = asked.search.newest_first
-    if not timed and not asked.narrowed:  # no message is looked at, which would take longer than finding it
+    if not (timed or asked.narrowed or asked.removals):  # no message is looked at, which takes longer than finding it
         query = "search_any_newest" if newest_first else "search_any_best"
         rows = yield Ask(query, (asked.words.match, lo, hi, limit), heavy=True)
         return [Found(key, score, 0, session) for key, score in rows]

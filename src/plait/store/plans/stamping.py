@@ -25,6 +25,7 @@ def restamp(ref: SessionRef, stamps: Stamps, summaries: Stamps, since_version: i
     changed += yield from _stamp_summaries(head, summaries)
     if changed:
         yield from overlays.recount(head)
+        yield Do("spoil_removals", (head.incarnation,))
     return changed
 
 

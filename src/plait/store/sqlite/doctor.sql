@@ -57,7 +57,7 @@ SELECT r.key, r.n FROM attachment_ref AS r LEFT JOIN message AS m ON m.key = r.k
 -- unused_attachments
 -- Payloads that no message uses and no upload claims.
 SELECT attachment, bytes FROM attachment AS a
- WHERE NOT EXISTS (SELECT 1 FROM attachment_ref WHERE attachment = a.attachment)
+ WHERE NOT EXISTS (SELECT 1 FROM main.attachment_ref WHERE attachment = a.attachment)
    AND NOT EXISTS (SELECT 1 FROM upload WHERE attachment = a.attachment);
 
 -- chunks_without_attachment
@@ -163,5 +163,5 @@ SELECT m.id, m.key FROM search_progress AS p
 -- index_entries_without_message
 -- Messages that are in the search index only.
 SELECT d.id FROM message_words_docsize AS d
- WHERE NOT EXISTS (SELECT 1 FROM message WHERE key = d.id)
+ WHERE NOT EXISTS (SELECT 1 FROM main.message WHERE key = d.id)
    AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = d.id);

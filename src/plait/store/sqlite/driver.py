@@ -21,7 +21,7 @@ from plait.store.sqlite import connection as files
 from plait.store.sqlite import upkeep
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.errors import translate
-from plait.store.sqlite.executor import Executor, TooHeavy, Writing
+from plait.store.sqlite.executor import Executor, LookAgain, TooHeavy, Writing
 from plait.store.sqlite.statements import load
 from plait.store.sqlite.writer import Entry, Writer
 
@@ -40,6 +40,9 @@ FORK_WAIT_S = 5.0
 
 class SQLiteDriver:
     """Runs plans on one database file; both faces share it."""
+
+    hides = True
+    """Rows can be taken away before they are removed: see `veil.py`."""
 
     def __init__(self, settings: Settings) -> None:
         if not settings.in_memory:  # connections are made when needed, by then the current folder may be another
@@ -181,12 +184,31 @@ class SQLiteDriver:
     def _read(self, plan: PlanFactory[T], *, on_loop: bool) -> T:
         with self._reader(on_loop=on_loop) as executor:
             executor.refuse_heavy = on_loop
-            executor.binds.clear()
-            with executor.snapshot():
-                result = executor.run(plan)
+            if on_loop and executor.veiled:  # what has been taken away may have to be passed over row by row
+                raise TooHeavy
+            try:
+                result = self._run(executor, plan)
+            except LookAgain:
+                if on_loop:
+                    raise TooHeavy from None
+                result = self._look_and_run(executor, plan)
             for bind in executor.binds:
                 bind.ref.incarnation = bind.incarnation
             return result
+
+    def _run(self, executor: Executor, plan: PlanFactory[T]) -> T:
+        executor.binds.clear()
+        with executor.snapshot():
+            return executor.run(plan)
+
+    def _look_and_run(self, executor: Executor, plan: PlanFactory[T]) -> T:
+        """Run a plan after a big delete has come or is done with; another may come meanwhile."""
+        while True:
+            executor.look()
+            try:
+                return self._run(executor, plan)
+            except LookAgain:
+                continue
 
     def commits(self) -> int | None:
         """A number that is another one once anybody has committed; `None` where that cannot be told.
@@ -258,7 +280,10 @@ class SQLiteDriver:
         if not gate.acquire(blocking=not on_loop):
             raise TooHeavy
         try:
-            yield Executor(self._writer.ready().connection, self._statements)
+            writing = self._writer.ready()
+            executor = Executor(writing.connection, self._statements)
+            executor.veiled = writing.veiled
+            yield executor
         finally:
             gate.release()
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypeVar
 import apsw
 
 from plait.errors import UnsupportedError
-from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
+from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn, Veil
+from plait.store.sqlite import veil
 from plait.store.sqlite.statements import Statement
 
 T = TypeVar("T")
@@ -23,6 +24,10 @@ class TooHeavy(Exception):
     """The plan asks for more than may be done on an event loop; run it again in a thread."""
 
 
+class LookAgain(Exception):
+    """A big delete has come or is done with since the connection looked; look again, and run the plan again."""
+
+
 class Executor:
     """Runs the reading steps of plans on one connection."""
 
@@ -33,6 +38,8 @@ class Executor:
         self._run: Callable[..., Any] = connection.execute
         self.binds: list[Bind] = []
         self.refuse_heavy = False
+        self.veiled = False
+        self._looked = True
 
     def run(self, factory: PlanFactory[T]) -> T:
         """Run a plan to its end."""
@@ -51,6 +58,8 @@ class Executor:
     def ask(self, step: Ask) -> list[Row]:
         if step.heavy and self.refuse_heavy:
             raise TooHeavy
+        if not self._looked:  # a plan that takes no session's row first, which says it by the way
+            self._check(bool(self._run(self._texts["any_removal"]).fetchall()))
         cursor = self._run(self._texts[step.query], step.args)
         if step.budget_bytes is None:
             return cursor.fetchall()  # type: ignore[no-any-return]
@@ -60,9 +69,24 @@ class Executor:
         self.binds.append(step)
 
     def take(self, step: Take) -> Head | None:
+        head = self._find(step)
+        if head is not None and not self._looked:
+            self._check(bool(head.removals))
+        return head
+
+    def _find(self, step: Take) -> Head | None:
         ref = step.ref
         rows = self._run(self._texts["find_session"], (ref.scope.tenant, ref.scope.owner, ref.id)).fetchall()
         return Head.of(rows[0]) if rows else None
+
+    def _check(self, wanted: bool) -> None:
+        self._looked = True
+        if wanted != self.veiled:
+            raise LookAgain
+
+    def look(self) -> None:
+        """Pass over what big deletes have taken away, or no longer, as the database says now."""
+        self.veiled = veil.look(self.connection)
 
     def claim(self, step: Claim) -> int | None:
         rows = self._run(self._texts["find_message"], step).fetchall()
@@ -74,6 +98,7 @@ class Executor:
     @contextmanager
     def snapshot(self) -> Generator[None]:
         """One committed state for all that is read inside; nothing stays open after it."""
+        self._looked = False
         try:
             self._run("BEGIN")
             yield
@@ -108,6 +133,7 @@ class Writing(Executor):
         self._puts: dict[str, list[Row]] = {}
         self._on_heads = {name for name, statement in statements.items() if statement.names_table("session")}
         self._data_version: int | None = None
+        self._veiled_before = False
         self.careful = True
         self.wrote = False
         self.assumed = False
@@ -116,10 +142,13 @@ class Writing(Executor):
         """Begin a write transaction; whether another process has committed since the last one."""
         if self.connection.in_transaction:  # an interrupt kept the last one from being undone
             self.rollback()
+        self._veiled_before = self.veiled
         self._run("BEGIN IMMEDIATE")
         moved = self.connection.data_version() != self._data_version
         if moved or len(self._heads) > MAX_HEADS:
             self._heads.clear()
+        if moved:
+            self.look()
         return moved and self._data_version is not None
 
     def commit(self) -> None:
@@ -133,6 +162,7 @@ class Writing(Executor):
         self.forget()
         if self.connection.in_transaction:
             self._run("ROLLBACK")
+        self.veiled = self._veiled_before  # views that were put on or taken off are as they were, too
 
     def forget(self) -> None:
         self._heads.clear()
@@ -142,6 +172,7 @@ class Writing(Executor):
     @contextmanager
     def savepoint(self) -> Generator[None]:
         """Undo what is done inside if it fails, keeping the rest of the transaction."""
+        veiled = self.veiled
         self._run("SAVEPOINT plan")
         try:
             yield
@@ -152,6 +183,7 @@ class Writing(Executor):
             if self.connection.in_transaction:
                 self._run("ROLLBACK TO plan")
                 self._run("RELEASE plan")
+                self.veiled = veiled
             raise
 
     def put(self, step: Put) -> None:
@@ -170,6 +202,10 @@ class Writing(Executor):
     def turn(self, step: Turn) -> None:
         for head in self._heads.values():
             head.tick = step.tick
+
+    def put_veil(self, _step: Veil) -> None:
+        self.flush()
+        self.look()
 
     def drop(self, step: Forget) -> None:
         self.flush()
@@ -191,7 +227,7 @@ class Writing(Executor):
         key = (ref.scope.tenant, ref.scope.owner, ref.id)
         head = self._heads.get(key)
         if head is None:
-            head = super().take(step)
+            head = self._find(step)
             if head is None:
                 return None
             mark = self._run(self._texts["search_mark"], (*key[:2], head.incarnation)).fetchall()
@@ -201,14 +237,17 @@ class Writing(Executor):
         return head
 
     def claim(self, step: Claim) -> int | None:
-        if not self.careful:
+        if not self.careful and not self.veiled:
             self.assumed = True
             return None
         self._flush_rows()
+        if self.veiled:
+            self._run(self._texts["free_hidden_id"], step)
         return super().claim(step)
 
     answers: ClassVar[Answers] = {
-        Ask: ask, Take: take, Claim: claim, Bind: Executor.bind, Put: put, Do: do, Forget: drop, Turn: turn
+        Ask: ask, Take: take, Claim: claim, Bind: Executor.bind, Put: put, Do: do, Forget: drop, Turn: turn,
+        Veil: put_veil,
     }  # fmt: skip
 
     def _flush_for(self, query: str) -> None:

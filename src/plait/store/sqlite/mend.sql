@@ -30,25 +30,25 @@ UPDATE session SET next_seq = 1 + (SELECT max(m.key & 4294967295) FROM strand AS
 
 -- messages_without_id
 -- Write the ids anew.
-INSERT OR IGNORE INTO message_id (incarnation, id, key)
+INSERT OR IGNORE INTO main.message_id (incarnation, id, key)
 SELECT s.incarnation, m.id, m.key FROM message AS m JOIN strand AS s ON s.strand = m.key >> 32;
 
 -- ids_without_message
 -- Remove the ids.
-DELETE FROM message_id WHERE NOT EXISTS (SELECT 1 FROM message AS m WHERE m.key = message_id.key AND m.id = message_id.id);
+DELETE FROM main.message_id WHERE NOT EXISTS (SELECT 1 FROM message AS m WHERE m.key = message_id.key AND m.id = message_id.id);
 
 -- slices_without_message
 -- Remove the slices.
-DELETE FROM slice WHERE NOT EXISTS (SELECT 1 FROM message AS m WHERE m.key = slice.key AND m.flags & 2);
+DELETE FROM main.slice WHERE NOT EXISTS (SELECT 1 FROM message AS m WHERE m.key = slice.key AND m.flags & 2);
 
 -- media_without_message
 -- Remove the references.
-DELETE FROM attachment_ref WHERE NOT EXISTS (SELECT 1 FROM message AS m WHERE m.key = attachment_ref.key AND m.flags & 4);
+DELETE FROM main.attachment_ref WHERE NOT EXISTS (SELECT 1 FROM message AS m WHERE m.key = attachment_ref.key AND m.flags & 4);
 
 -- unused_attachments
 -- Remove the payloads; their pieces go next.
 DELETE FROM attachment
- WHERE NOT EXISTS (SELECT 1 FROM attachment_ref AS r WHERE r.attachment = attachment.attachment)
+ WHERE NOT EXISTS (SELECT 1 FROM main.attachment_ref AS r WHERE r.attachment = attachment.attachment)
    AND NOT EXISTS (SELECT 1 FROM upload AS u WHERE u.attachment = attachment.attachment);
 
 -- chunks_without_attachment
@@ -126,4 +126,4 @@ SELECT m.key FROM search_progress AS p
 -- index_entries_without_message
 -- The next search takes them out.
 INSERT OR IGNORE INTO search_pending (key)
-SELECT d.id FROM message_words_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM message WHERE key = d.id);
+SELECT d.id FROM message_words_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM main.message WHERE key = d.id);

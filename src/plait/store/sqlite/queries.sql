@@ -8,7 +8,7 @@ SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, byt
        path_messages, path_bytes, path_tokens, created_at, active_at,
        overlays, hidden_messages, hidden_bytes, hidden_tokens,
        (SELECT tick FROM latest_pulse WHERE session = session.session),
-       (SELECT value FROM counter WHERE name = 'tick')
+       (SELECT value FROM counter WHERE name = 'tick'), EXISTS (SELECT 1 FROM removal WHERE state = 1)
   FROM session WHERE tenant = :tenant AND owner = :owner AND id = :id;
 
 -- create_session
@@ -149,16 +149,16 @@ DELETE FROM strand WHERE incarnation = :incarnation;
 
 -- add_message
 -- A message's row.
-INSERT INTO message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
+INSERT INTO main.message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
 VALUES (:key, :version, :bytes, :tokens, :created_at, :flags, :format, :role, :id, :body);
 
 -- add_message_id
 -- Which key a message id of a session has; the unique key of ids.
-INSERT INTO message_id (incarnation, id, key) VALUES (:incarnation, :id, :key);
+INSERT INTO main.message_id (incarnation, id, key) VALUES (:incarnation, :id, :key);
 
 -- change_message
 -- A message's new content; seq, time and version of insertion stay.
-UPDATE message SET bytes = :bytes, tokens = :tokens, flags = :flags, format = :format, role = :role, body = :body
+UPDATE main.message SET bytes = :bytes, tokens = :tokens, flags = :flags, format = :format, role = :role, body = :body
  WHERE key = :key;
 
 -- find_message
@@ -210,7 +210,7 @@ SELECT key, id, role, bytes, tokens, created_at FROM message
 
 -- restamp_message
 -- Another count of a message's tokens.
-UPDATE message SET tokens = :tokens WHERE key = :key;
+UPDATE main.message SET tokens = :tokens WHERE key = :key;
 
 -- message_sizes
 -- Sizes of a JSON list of keys.
@@ -256,11 +256,11 @@ SELECT m.key FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = a
 
 -- drop_messages
 -- Remove the messages of a JSON list of keys.
-DELETE FROM message WHERE key IN (SELECT value FROM json_each(:keys));
+DELETE FROM main.message WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- drop_message_ids
 -- Free the ids of the messages of a JSON list of keys.
-DELETE FROM message_id WHERE incarnation = :incarnation
+DELETE FROM main.message_id WHERE incarnation = :incarnation
    AND id IN (SELECT m.id FROM json_each(:keys) AS asked CROSS JOIN message AS m ON m.key = asked.value);
 
 -- shared_ids
@@ -274,14 +274,14 @@ UPDATE strand SET parent = :parent, fork = :fork WHERE strand = :strand;
 
 -- graft_versions
 -- Number the insertions of staged messages after a session's changes.
-UPDATE message SET version = version + :version, flags = flags | :flags
+UPDATE main.message SET version = version + :version, flags = flags | :flags
  WHERE key IN (SELECT m.key FROM strand AS s
                  JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
                 WHERE s.incarnation = :incarnation);
 
 -- graft_message_ids
 -- Make the ids of staged messages a session's own.
-UPDATE message_id SET incarnation = :into WHERE incarnation = :incarnation;
+UPDATE main.message_id SET incarnation = :into WHERE incarnation = :incarnation;
 
 -- graft_strands
 -- Make staged strands a session's own.
@@ -289,29 +289,29 @@ UPDATE strand SET incarnation = :into WHERE incarnation = :incarnation;
 
 -- copy_messages
 -- Copy a key range into another strand; versions go on from the target's.
-INSERT INTO message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
+INSERT INTO main.message (key, version, bytes, tokens, created_at, flags, format, role, id, body)
 SELECT key + (:shift << 32), :version + row_number() OVER (ORDER BY key),
        bytes, tokens, created_at, flags & 7, format, role, id, body
   FROM message WHERE key BETWEEN :lo AND :hi;
 
 -- copy_message_ids
 -- Copy the ids of a key range into another session.
-INSERT INTO message_id (incarnation, id, key)
+INSERT INTO main.message_id (incarnation, id, key)
 SELECT :incarnation, id, key + (:shift << 32) FROM message WHERE key BETWEEN :lo AND :hi;
 
 -- copy_slices
 -- Copy the slices of a key range into another strand.
-INSERT INTO slice (key, n, body)
+INSERT INTO main.slice (key, n, body)
 SELECT key + (:shift << 32), n, body FROM slice WHERE key BETWEEN :lo AND :hi;
 
 -- copy_attachment_refs
 -- Let the copies of a key range use the same payloads.
-INSERT INTO attachment_ref (key, n, attachment, at)
+INSERT INTO main.attachment_ref (key, n, attachment, at)
 SELECT key + (:shift << 32), n, attachment, at FROM attachment_ref WHERE key BETWEEN :lo AND :hi;
 
 -- add_slice
 -- A further piece of a long body.
-INSERT INTO slice (key, n, body) VALUES (:key, :n, :body);
+INSERT INTO main.slice (key, n, body) VALUES (:key, :n, :body);
 
 -- slices_of
 -- The further pieces of a long body.
@@ -319,7 +319,7 @@ SELECT n, body FROM slice WHERE key = :key ORDER BY n;
 
 -- drop_slices
 -- Remove the further pieces of a body.
-DELETE FROM slice WHERE key = :key;
+DELETE FROM main.slice WHERE key = :key;
 
 -- find_attachment
 -- A scope's payload by its hash.
@@ -356,7 +356,7 @@ DELETE FROM chunk WHERE attachment = :attachment;
 
 -- add_attachment_ref
 -- Note that a message uses a payload, and where.
-INSERT INTO attachment_ref (key, n, attachment, at) VALUES (:key, :n, :attachment, :at);
+INSERT INTO main.attachment_ref (key, n, attachment, at) VALUES (:key, :n, :attachment, :at);
 
 -- attachment_refs_of
 -- The payloads a message uses, in the order of their places; the size is NULL if the payload is gone.
@@ -370,15 +370,15 @@ SELECT r.at, a.hash FROM attachment_ref AS r JOIN attachment AS a ON a.attachmen
 
 -- attachments_of
 -- Which payloads a message uses, each once.
-SELECT DISTINCT attachment FROM attachment_ref WHERE key = :key;
+SELECT DISTINCT attachment FROM main.attachment_ref WHERE key = :key;
 
 -- drop_attachment_refs
 -- A message uses no payloads any more.
-DELETE FROM attachment_ref WHERE key = :key;
+DELETE FROM main.attachment_ref WHERE key = :key;
 
 -- attachment_in_use
 -- Whether a message uses a payload or an upload claims it.
-SELECT 1 FROM attachment_ref WHERE attachment = :attachment
+SELECT 1 FROM main.attachment_ref WHERE attachment = :attachment
 UNION ALL SELECT 1 FROM upload WHERE attachment = :claimed LIMIT 1;
 
 -- add_upload
@@ -528,13 +528,81 @@ SELECT incarnation FROM purge AS p
 
 -- purge_rows
 -- Rows of a life that is over.
-SELECT m.key, m.id, m.flags FROM strand AS s
+SELECT m.key, m.flags, m.bytes FROM strand AS s
   JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
  WHERE s.incarnation = :incarnation LIMIT :limit;
 
 -- drop_purge
 -- A life has been purged.
 DELETE FROM purge WHERE incarnation = :incarnation;
+
+-- free_hidden_id
+-- Let a message id be used again that a big delete has taken away.
+DELETE FROM main.message_id WHERE incarnation = :incarnation AND id = :id
+   AND NOT EXISTS (SELECT 1 FROM message_id WHERE incarnation = :incarnation AND id = :id);
+
+-- free_hidden_ids
+-- The same for the ids of staged messages, of which the session has none any more.
+DELETE FROM main.message_id WHERE incarnation = :into
+   AND id IN (SELECT id FROM main.message_id WHERE incarnation = :source);
+
+-- add_removal
+-- A big delete is being prepared.
+INSERT INTO removal (removal, incarnation, state, begun_at) VALUES (:removal, :incarnation, 0, :begun_at);
+
+-- add_removal_range
+-- A run of messages that it is to take away.
+INSERT INTO removal_range (removal, lo, hi) VALUES (:removal, :lo, :hi);
+
+-- find_removal
+-- A big delete: whose, and how far it is.
+SELECT incarnation, state FROM removal WHERE removal = :removal;
+
+-- show_removal
+-- A big delete has taken its messages away.
+UPDATE removal SET state = 1 WHERE removal = :removal;
+
+-- spoil_removals
+-- What is being prepared for a life has to be prepared anew: its stamps have changed.
+UPDATE removal SET state = 2 WHERE incarnation = :incarnation AND state = 0;
+
+-- any_removal
+-- Whether big deletes have taken something away that is still there.
+SELECT 1 FROM removal WHERE state = 1 LIMIT 1;
+
+-- removals
+-- Big deletes whose rows are to be removed: done, given up, or left behind before a time.
+SELECT removal FROM removal WHERE state <> 0 OR begun_at < :before;
+
+-- removed_rows
+-- Rows that a big delete has taken away, in the order of their keys.
+SELECT m.key, m.flags, m.bytes FROM removal_range AS r CROSS JOIN main.message AS m ON m.key BETWEEN r.lo AND r.hi
+ WHERE r.removal = :removal ORDER BY r.lo, m.key LIMIT :limit;
+
+-- drop_removed_ids
+-- Free the ids of rows that a big delete has taken away, unless they are used again.
+DELETE FROM main.message_id WHERE incarnation = :incarnation
+   AND id IN (SELECT m.id FROM json_each(:keys) AS asked CROSS JOIN main.message AS m ON m.key = asked.value)
+   AND key IN (SELECT value FROM json_each(:keys));
+
+-- drop_removed_ranges
+-- A big delete's rows are removed up to a key.
+DELETE FROM removal_range WHERE removal = :removal AND lo <= :key AND hi <= :key;
+
+-- drop_removal_ranges
+-- The first ranges of a big delete whose rows are gone, or that was given up.
+DELETE FROM removal_range WHERE removal = :removal AND lo IN (
+       SELECT lo FROM removal_range WHERE removal = :removal ORDER BY lo LIMIT :limit)
+ RETURNING 1;
+
+-- drop_removal
+-- Nothing is left of a big delete.
+DELETE FROM removal WHERE removal = :removal;
+
+-- overlay_ranges_of
+-- What the overlays of a session cover.
+SELECT r.overlay, r.strand, r.lo, r.hi
+  FROM overlay AS o CROSS JOIN overlay_range AS r ON r.overlay = o.overlay WHERE o.incarnation = :incarnation;
 
 -- add_overlay
 -- An overlay.

@@ -18,6 +18,7 @@ from plait.logic.shape import is_list, is_object
 from plait.model import Finding, Message
 from plait.store.plan import Ask, Plan, Row
 from plait.store.plans import common, messages
+from plait.store.sqlite import veil
 from plait.store.sqlite.connection import Settings, migrate, patiently
 from plait.store.sqlite.executor import Executor
 from plait.store.sqlite.stale import stale_texts
@@ -95,6 +96,7 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
     try:
         found = [*_journal(connection, settings), *_schema(connection, fix)]
         if all(finding.fixed or finding.kind != "missing table" for finding in found):
+            veil.look(connection)
             found += [*_rules(connection, fix), *_path_totals(connection, fix)]
             found += [*_payloads(connection), *_bodies(connection)]
             if not any(finding.kind == "damaged message" for finding in found):

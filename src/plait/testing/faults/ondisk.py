@@ -46,10 +46,19 @@ class _File:
         self.lives = {
             row[1]: row for row in self.rows("SELECT session, incarnation, live, tenant, owner, id FROM session")
         }
+        # What a big delete has taken away counts as gone, though its rows are still being removed.
+        self.gone: set[int] = {
+            key
+            for (key,) in self.rows(
+                "SELECT key FROM removal JOIN removal_range USING (removal) JOIN message ON key BETWEEN lo AND hi"
+                " WHERE state = 1"
+            )
+        }
         # key -> (id, flags, bytes, tokens, version)
         self.messages = {
             row[0]: row[1:]
             for row in self.rows("SELECT key, id, flags, bytes, tokens, version FROM message ORDER BY key")
+            if row[0] not in self.gone
         }
         self.keys: defaultdict[int, list[int]] = defaultdict(list)
         for key in self.messages:
@@ -107,6 +116,8 @@ class _File:
     def ids(self) -> Iterator[str]:
         seen: set[int] = set()
         for incarnation, id, key in self.rows("SELECT incarnation, id, key FROM message_id"):
+            if key in self.gone:
+                continue
             seen.add(key)
             if key not in self.messages:
                 yield f"id {id!r} of incarnation {incarnation} names key {key}, where there is no message"
@@ -226,7 +237,7 @@ class _File:
 
     def belongings(self, what: str, found: dict[int, list[int]], flag: int, *, first: int) -> Iterator[str]:
         """Rows kept beside messages: all of them there, and none without a message that says so."""
-        for key in found.keys() - self.messages.keys():
+        for key in found.keys() - self.messages.keys() - self.gone:
             yield f"{what} at key {key} belong to no message"
         for key, (id, flags, *_) in self.messages.items():
             numbers = found.get(key, [])

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from plait import jsontext
 from plait.errors import LimitError, SessionDeletedError
-from plait.logic.ids import STAGE_PREFIX, can_be_stored
+from plait.logic.ids import SHARED_SESSION, can_be_stored, is_hidden
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
 from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take, Turn
@@ -62,7 +62,8 @@ def create(ref: SessionRef, mark: Mark, *, created_at_us: int | None = None) -> 
     yield Forget(ref)
     head: Head | None = yield Take(ref)
     assert head is not None
-    yield Put("add_activity", [(*_scope(ref), mark.at_us // BUCKET_US, head.session)])
+    if ref.id != SHARED_SESSION:
+        yield Put("add_activity", [(*_scope(ref), mark.at_us // BUCKET_US, head.session)])
     yield from _turn(head, mark)
     yield Bind(ref, incarnation)
     return head
@@ -94,7 +95,7 @@ def touch(ref: SessionRef, head: Head, mark: Mark) -> Plan[None]:
     old, new = head.active_at_us // BUCKET_US, mark.at_us // BUCKET_US
     head.active_at_us = mark.at_us
     head.changed = True
-    if old != new and not ref.id.startswith(STAGE_PREFIX):  # no listing shows a stage
+    if old != new and not is_hidden(ref.id):
         yield Do("drop_activity", (*_scope(ref), old, head.session))
         yield Put("add_activity", [(*_scope(ref), new, head.session)])
         yield from _turn(head, mark)

@@ -22,13 +22,16 @@ def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us: int)
 
     Where the index cannot be written, what it lacks is read and compared.
     """
-    tokenize = _tokenizer(driver)
+    ask = partial(search.search, within, asked, _tokenizer(driver))
+    found: list[Hit] | None = None
     if not getattr(driver, "read_only", False):
-        try:
-            catch_up(driver, within, now_us)
-        except (StoreBusyError, StoreUnavailableError) as error:
-            log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
-    return driver.read(partial(search.search, within, asked, tokenize))
+        found = driver.read(partial(ask, if_complete=True))
+        if found is None:
+            try:
+                catch_up(driver, within, now_us)
+            except (StoreBusyError, StoreUnavailableError) as error:
+                log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
+    return found if found is not None else (driver.read(ask)) or []
 
 
 def shown(

@@ -43,7 +43,8 @@ def take(ref: SessionRef) -> Plan[Head | None]:
         )
     if head is None or not head.live:
         return None
-    yield Bind(ref, head.incarnation)
+    if ref.incarnation is None:
+        yield Bind(ref, head.incarnation)
     return head
 
 
@@ -295,11 +296,21 @@ def resolve(head: Head, leaf: Parent) -> Plan[int]:
     return 0 if leaf is None else (yield from find(head, leaf))
 
 
+def path_of(head: Head, leaf: Parent) -> Plan[Path]:
+    """The path to `leaf` in this committed state, its `leaf_id` still to be found."""
+    return Path(head.incarnation, head.version, None, (yield from path_to((yield from resolve(head, leaf)))))
+
+
 def fixed_path(head: Head, leaf: Parent) -> Plan[Path]:
     """The path to `leaf` in this committed state."""
-    ranges = yield from path_to((yield from resolve(head, leaf)))
+    path = yield from path_of(head, leaf)
+    return Path(path.incarnation, path.version, (yield from last_id(path.ranges)), path.ranges)
+
+
+def last_id(ranges: Sequence[Range]) -> Plan[str | None]:
+    """The id of the newest surviving message of a path's ranges (root first)."""
     row = yield from last_row(reversed(ranges))
-    return Path(head.incarnation, head.version, row[1] if row else None, ranges)
+    return row[1] if row else None
 
 
 def claim(head: Head, id: str, *, made: bool) -> Plan[int | None]:

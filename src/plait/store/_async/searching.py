@@ -31,7 +31,9 @@ async def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us
                 await catch_up(driver, within, now_us)
             except (StoreBusyError, StoreUnavailableError) as error:
                 log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
-    return found if found is not None else (await driver.read_async(ask)) or []
+    if found is None:
+        found = await driver.read_async(ask)
+    return found or []
 
 
 async def shown(

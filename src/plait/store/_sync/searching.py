@@ -31,7 +31,9 @@ def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us: int)
                 catch_up(driver, within, now_us)
             except (StoreBusyError, StoreUnavailableError) as error:
                 log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
-    return found if found is not None else (driver.read(ask)) or []
+    if found is None:
+        found = driver.read(ask)
+    return found or []
 
 
 def shown(

@@ -265,7 +265,7 @@ class Writing(Executor):
             return None
         self._flush_rows()
         if self.veiled:
-            self._run(self._texts["free_hidden_id"], step)
+            self._run(self._texts["free_hidden_id"], (step.incarnation, step.id))
         return super().claim(step)
 
     answers: ClassVar[Answers] = {

@@ -48,6 +48,7 @@ from plait.model import (
     Message,
     Overlay,
     OverlayAdded,
+    PrefixReport,
     RetentionPlan,
     RowStat,
     SearchText,
@@ -66,12 +67,17 @@ from plait.opening import open, open_async
 
 if typing.TYPE_CHECKING:
     from plait import formats as formats
+    from plait._async.context import AsyncContext
     from plait._async.hybrid import AsyncSearchProvider
     from plait._async.session import AsyncSession
     from plait._async.sessions import AsyncSessions
+    from plait._async.tools import AsyncTool
+    from plait._sync.context import Context
     from plait._sync.hybrid import SearchProvider
     from plait._sync.session import Session
     from plait._sync.sessions import Sessions
+    from plait._sync.tools import Tool
+    from plait.logic.blocks import BlockSpec
     from plait.logic.compaction import CompactFunction, compact_function, summary_prompt
     from plait.logic.legal import NO_RESULT, legal_view
     from plait.logic.providers import (
@@ -90,11 +96,15 @@ else:
     # messages, or uses one face, does not wait for the other. Type checkers see the imports above.
     _LATER = {
         "AgentSkillProvider": "plait.logic.providers",
+        "AsyncContext": "plait._async.context",
         "AsyncSearchProvider": "plait._async.hybrid",
         "AsyncSession": "plait._async.session",
         "AsyncSessions": "plait._async.sessions",
         "AsyncStore": "plait.store._async.port",
+        "AsyncTool": "plait._async.tools",
+        "BlockSpec": "plait.logic.blocks",
         "CompactFunction": "plait.logic.compaction",
+        "Context": "plait._sync.context",
         "ContextProvider": "plait.logic.providers",
         "KeyedWriter": "plait.logic.providers",
         "NO_RESULT": "plait.logic.legal",
@@ -104,6 +114,7 @@ else:
         "Sessions": "plait._sync.sessions",
         "SkillProvider": "plait.logic.providers",
         "Store": "plait.store._sync.port",
+        "Tool": "plait._sync.tools",
         "WritableProvider": "plait.logic.providers",
         "compact_function": "plait.logic.compaction",
         "enforce_row_size": "plait.logic.trimming",
@@ -130,12 +141,15 @@ __all__ = [
     "OVERLAY_PREFIX",
     "AgentSkillProvider",
     "Appended",
+    "AsyncContext",
     "AsyncSearchProvider",
     "AsyncSession",
     "AsyncSessions",
     "AsyncStore",
+    "AsyncTool",
     "Attachment",
     "Block",
+    "BlockSpec",
     "BlockTooLargeError",
     "Change",
     "Changes",
@@ -145,6 +159,7 @@ __all__ = [
     "CompactionError",
     "CompactionState",
     "ConflictError",
+    "Context",
     "ContextProvider",
     "CorruptError",
     "Covered",
@@ -165,6 +180,7 @@ __all__ = [
     "Overlay",
     "OverlayAdded",
     "PlaitError",
+    "PrefixReport",
     "RequestTooLargeError",
     "RetentionPlan",
     "RowStat",
@@ -184,6 +200,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailableError",
     "Summary",
+    "Tool",
     "Totals",
     "UnsupportedError",
     "UsageError",

@@ -236,9 +236,13 @@ class Overlay(Struct, frozen=True):
 
 
 class OverlayMessage(Message, eq=False):
-    """The message that is read where an overlay shows its summary."""
+    """The message that is read where an overlay shows its summary.
+
+    `whole` says that it is the message that was there, with something in it unloaded, and no summary.
+    """
 
     _overlay: Overlay | None = None
+    whole: bool = False
 
     @property
     def overlay(self) -> Overlay:
@@ -564,6 +568,30 @@ class Block(Struct, frozen=True):
     is_skill: bool = False
     is_searchable: bool = False
     version: int | None = None
+
+
+class PrefixReport(Struct, frozen=True):
+    """What of a model's input stayed the same since the call before: `Session.prefix_report`.
+
+    `identical_bytes` at the front are as they were, of the `previous_bytes` of that input and the
+    `total_bytes` of this one. `broken_by` says what made the first difference: `tools`, `prompt`,
+    `update`, `insert`, `delete`, `overlay`, `compaction` or `branch`; `None` if all of the earlier
+    input stands at the front of this one. `message_id` is the message or overlay it is about, and
+    `detail` says it in words. `mark` is for a report that another process makes later.
+    """
+
+    identical_bytes: int
+    previous_bytes: int
+    total_bytes: int
+    broken_by: str | None
+    message_id: str | None
+    detail: str
+    mark: str
+
+    @property
+    def intact(self) -> bool:
+        """Whether a provider that kept the earlier input can use all of it."""
+        return self.broken_by is None
 
 
 class Imported(Struct, frozen=True):

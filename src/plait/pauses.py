@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
@@ -173,6 +174,38 @@ def _is_coroutine_function(function: Callable[..., Any]) -> bool:
     import inspect
 
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+class AsyncMutex:
+    """One at a time, on each event loop: `async with` it. Not to be entered again by who is in it."""
+
+    def __init__(self) -> None:
+        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
+
+    async def __aenter__(self) -> None:
+        import asyncio
+
+        await self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()).acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        import asyncio
+
+        self._locks[asyncio.get_running_loop()].release()
+
+
+class Mutex:
+    """The same for threads."""
+
+    def __init__(self) -> None:
+        import threading
+
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class AsyncBackground:

@@ -130,12 +130,15 @@ class AsyncCompactor:
         read: Reader,
         tell: Callable[[Change], Awaitable[None] | None],
         counter: Callable[[], Counter | None],
+        prompt: Callable[[], Awaitable[int] | int],
     ) -> None:
         self._store = store
         self._ref = ref
         self._read = read
         self._tell = tell
         self._counter = counter
+        self._prompted = prompt
+        self._frozen = 0  # what the frozen prompt cost when that was looked at last
         self.function: Compaction | None = None
         self.policy: Policy | None = None
         self.on_error: ErrorHandler | None = None
@@ -166,7 +169,7 @@ class AsyncCompactor:
         if self._busy:  # in a summarizer that appends, or in a task of before
             return
         try:
-            totals = await self._store.totals(self._ref)
+            totals = await self._totals()
             self._note(inserted, totals)
             if self._is_due(totals, 0):
                 await self._attempt(LEAF)
@@ -200,8 +203,13 @@ class AsyncCompactor:
         return self._anchor if self.policy is not None and self.policy.window else None
 
     def _prompt(self) -> int:
-        """What goes to the model before the view each time."""
-        return 0 if self.policy is None else self.policy.prompt
+        """What goes to the model before the view each time: the frozen prompt, and what the policy says."""
+        return self._frozen + (0 if self.policy is None else self.policy.prompt)
+
+    async def _totals(self) -> Totals:
+        """The session's totals, with a look at what its frozen prompt costs."""
+        self._frozen = await call_async(self._prompted)
+        return await self._store.totals(self._ref)
 
     def _is_due(self, totals: Totals, more: int) -> bool:
         policy, size = self.policy, self._size(totals)
@@ -219,7 +227,7 @@ class AsyncCompactor:
         if self._busy:
             return Compacted(None, BUSY)
         try:
-            totals = await self._store.totals(self._ref)
+            totals = await self._totals()
             if self._anchor is None and self.policy.window:
                 await self._find_anchor(totals)
             more = reserved_tokens
@@ -257,7 +265,7 @@ class AsyncCompactor:
         done = await self.compact(leaf)
         if done.overlay is None and done.reason.startswith(PASSING):
             return done
-        totals = await self._store.totals(self._ref)
+        totals = await self._totals()
         if done.overlay is None:
             self._wait(done.reason, totals)
         elif self.policy is not None and self.policy.is_due(self._size(totals)):
@@ -280,7 +288,7 @@ class AsyncCompactor:
         """Say that an automatic compaction failed, to everybody, and wait with the next."""
         log.warning("session %r could not be compacted: %s", self._ref.id, error, exc_info=error)
         try:
-            self._wait(f"it failed: {error}", await self._store.totals(self._ref))
+            self._wait(f"it failed: {error}", await self._totals())
             await call_async(self._tell, Change("error", self._ref.id, error=error, during="compact"))
             if self.on_error is not None:
                 await call_async(self.on_error, error)
@@ -434,7 +442,7 @@ class AsyncCompactor:
         """What lies between the head and the tail."""
         keep = function.keep_recent_tokens
         if self.policy is not None:
-            keep = min(keep, max(0, self.policy.limit - self.policy.prompt) // 2)
+            keep = min(keep, max(0, self.policy.limit - self._prompt()) // 2)
         after = await self._head(path, function.protect_head)
         before = await self._tail(path, keep, function.min_tail)
         first: Message | None = None

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from plait import times
@@ -17,9 +18,11 @@ from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follo
 from plait._async.overlaying import echoes, overlaying, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
+from plait.logic.blocks import BlockKind, BlockSpec
 from plait.logic.compaction import CompactFunction
 from plait.logic.legal import legal
 from plait.logic.prepare import Given, Rules, prepare
+from plait.logic.providers import ContextProvider, WritableProvider
 from plait.logic.turns import Unit, Units, UnitsBackward
 from plait.model import (
     LEAF,
@@ -37,6 +40,7 @@ from plait.model import (
     OverlayAdded,
     OverlayKind,
     Parent,
+    PrefixReport,
     RowStat,
     SessionInfo,
     Source,
@@ -47,8 +51,11 @@ from plait.pauses import pause_async
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix, Written
 
 if TYPE_CHECKING:
+    from plait._async.context import AsyncContext
+    from plait._async.conversing import AsyncConversing
     from plait._async.hybrid import AsyncSearchProvider
     from plait._async.sessions import AsyncSessions
+    from plait._async.tools import AsyncTool
 
 MessageLike = Mapping[str, Any] | Message
 FIRST_ROWS = 50
@@ -97,6 +104,7 @@ class AsyncSession:
         self._ref = ref
         self._rules = sessions.rules
         self._compactor: AsyncCompactor | None = None
+        self._conversing: AsyncConversing | None = None
 
     @property
     def is_over(self) -> bool:
@@ -206,6 +214,8 @@ class AsyncSession:
         for result in results:
             if result.inserted:
                 await self._tell(_inserted("append", self.id, result, moved=not result.branched))
+        if self._conversing is not None:
+            await self._conversing.appended(results)
         if self._compactor is not None:
             await self._compactor.appended(results)
         return results
@@ -267,6 +277,8 @@ class AsyncSession:
         """
         with self._sessions.telemetry.operation("clear", self.id):
             cleared = await self._store.clear(self._ref)
+        if self._conversing is not None:
+            self._conversing.cleared()
         if cleared:
             await self._tell(Change("clear", self.id, leaf_moved=True))
         return cleared
@@ -387,15 +399,16 @@ class AsyncSession:
 
     # -- compaction --------------------------------------------------------------
 
-    def on_compaction(self, function: Compaction | None) -> None:
+    def on_compaction(self, function: Compaction | None) -> AsyncSession:
         """How this session is compacted: what `plait.compact_function` made, or a function of your own.
 
         Such a function, also a coroutine function, is given the history as a list and answers a
-        `plait.Summary` of a range of it, or `None`. It is kept by this handle, not in the store.
+        `plait.Summary` of a range of it, or `None`. It is kept by this handle, which is answered, not in the store.
         """
         if function is not None and not isinstance(function, CompactFunction) and not callable(function):
             raise UsageError("on_compaction takes what compact_function made, a function, or None")
         self._compaction().function = function
+        return self
 
     def compact_after(
         self,
@@ -407,13 +420,13 @@ class AsyncSession:
         reserved_tokens: int = 0,
         prompt_tokens: int = 0,
         background: bool = False,
-    ) -> None:
+    ) -> AsyncSession:
         """Compact by itself after an append that leaves the view with more than `tokens`; without a number, never.
 
         Or give a model's `window_tokens`: then as soon as the view and `reserved_tokens` reach
         `trigger_ratio` of it, going by the usage that a model reported last where messages carry it.
-        `prompt_tokens` is what goes to the model before the view each time: instructions, tools. It counts
-        with the view, unless a reported usage has it in it already.
+        The frozen prompt counts with the view, and so do `prompt_tokens`: what else goes to the model before
+        the view each time, such as tools. A reported usage has both in it already.
         Only stored totals are looked at, never the transcript. `counter` counts the messages that
         this handle writes from now on; `restamp_tokens` counts the earlier ones with it.
         The append is done before, and stands whatever happens; with `background` it does not wait, and
@@ -424,6 +437,7 @@ class AsyncSession:
         if counter is not None:
             self._rules = Rules(self._sessions.rules.reserved_metadata_keys, counter)
         self._compaction().policy = found
+        return self
 
     async def restamp_tokens(self) -> int:
         """Count the tokens of all messages and summaries anew, with this handle's counter or the estimate.
@@ -435,9 +449,10 @@ class AsyncSession:
         """
         return await stamping.restamp(self._store, self._ref, self._rules.counter)
 
-    def on_compaction_error(self, handler: ErrorHandler | None) -> None:
+    def on_compaction_error(self, handler: ErrorHandler | None) -> AsyncSession:
         """Call `handler` with the error when an automatic compaction failed; if it fails itself, that is logged."""
         self._compaction().on_error = handler
+        return self
 
     async def compact(self, leaf: Parent = LEAF, *, dry_run: bool = False) -> Compacted:
         """Summarize the middle of a path now; nothing is lost, the summary is laid over the messages.
@@ -455,7 +470,7 @@ class AsyncSession:
         """Compact before a call of a model if its input would be too large, as `compact_after` says, also in mid-turn.
 
         `instructions` and `tools` (text, or anything JSON can say) go to the model beside the
-        view; instructions given here are counted in the place of `prompt_tokens`. Calls that are still open stay. A failure is reported as after an append, and in the
+        view; instructions given here are counted in the place of the frozen prompt and `prompt_tokens`. Calls that are still open stay. A failure is reported as after an append, and in the
         answer's `reason`.
         """
         reserved = arguments.number("reserved_tokens", reserved_tokens)
@@ -478,12 +493,109 @@ class AsyncSession:
     def _compaction(self) -> AsyncCompactor:
         if self._compactor is None:
             self._compactor = AsyncCompactor(
-                self._store, self._ref, read=self._shown, tell=self._tell, counter=lambda: self._rules.counter
+                self._store,
+                self._ref,
+                read=self._shown,
+                tell=self._tell,
+                counter=lambda: self._rules.counter,
+                prompt=self._prompt_tokens,
             )
         return self._compactor
 
+    async def _prompt_tokens(self) -> int:
+        return 0 if self._conversing is None else await self._conversing.prompt.tokens()
+
     async def _tell(self, change: Change) -> None:
         await self._sessions.publish(change)
+
+    # -- context -----------------------------------------------------------------
+
+    @property
+    def context(self) -> AsyncContext:
+        """The blocks of this session's context, to read, write, add and remove."""
+        return self._context().context
+
+    def with_context(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: ContextProvider | None = None,
+        kind: BlockKind = "text",
+        shared: bool = False,
+        remind: bool = False,
+    ) -> AsyncSession:
+        """Have a block of this label in the prompt, in the place of one declared before; answers this handle.
+
+        Blocks are rendered in the order in which they were declared. What this one holds comes from
+        `provider`, whose methods say what a model may do with it (`ContextProvider`). Without one the
+        store keeps it: a text, a `collection` that is searched, or `documents` that are loaded one by
+        one; in this session, or `shared` by all sessions of the scope. More than `max_tokens` are
+        refused by a write, never cut. `description` says to the model what the block is for. With
+        `remind`, `reminder` shows it when it changed. Nothing is read yet.
+        """
+        self._context().blocks.declare(BlockSpec(label, description, max_tokens, provider, kind, shared, remind))
+        return self
+
+    def with_cached_prompt(self, store: WritableProvider | None = None) -> AsyncSession:
+        """Keep the frozen prompt in the session, or in a `store` with `get` and `set`; answers this handle.
+
+        Other handles and processes then have the same prompt, until one of them refreshes it.
+        """
+        self._context().prompt.keep_in(store)
+        return self
+
+    async def freeze_system_prompt(self) -> str:
+        """The system prompt: rendered from all blocks the first time, and the same bytes until it is refreshed.
+
+        With `with_cached_prompt` a prompt that is stored is the answer, whatever the blocks hold; an
+        empty one too. Of several that freeze at once the first one's is everybody's. Without it the
+        prompt lives as long as this handle.
+        """
+        return await self._context().prompt.freeze()
+
+    async def refresh_system_prompt(self) -> str:
+        """Read every provider anew, render, and have that as the frozen prompt from now on.
+
+        Who reads it meanwhile gets the one before or this one, whole.
+        """
+        return await self._context().prompt.refresh()
+
+    async def reminder(self) -> str | None:
+        """What blocks declared with `remind` hold now, if that is not what the frozen prompt says; `None` if it is.
+
+        For the end of the model's input, where it leaves the prefix as it is. It says so each time
+        until the prompt is refreshed; nothing before one is frozen.
+        """
+        return await self._context().prompt.reminder()
+
+    async def tools(self) -> list[AsyncTool]:
+        """The tools with which a model uses the blocks as they are declared now; none if it can do nothing with them.
+
+        `set_context` for writable blocks, `search_context` for searchable ones, `load_context` and
+        `unload_context` for those with documents, `activate_skill` and `read_skill_resource` for skills.
+        """
+        return await self._context().toolbox.tools()
+
+    async def prefix_report(
+        self, *, tools: object = None, leaf: Parent = LEAF, for_model: bool = False, since: str | None = None
+    ) -> PrefixReport:
+        """How much of the model's input stands as it did at the call before, and what changed first.
+
+        Call it before each call of a model. The input is `tools` (as they go to the model), the
+        frozen prompt, and `history(leaf)`. It is compared with that of this handle's last report, or of
+        the one whose `mark` is `since`, which may be another process's. Bytes are those of the texts
+        as they are stored; a changed message counts for none of its own.
+        """
+        return await self._context().prefix_report(tools, arguments.place("leaf", leaf), for_model, since)
+
+    def _context(self) -> AsyncConversing:
+        if self._conversing is None:
+            from plait._async.conversing import AsyncConversing  # what few use is loaded by the first who does
+
+            self._conversing = AsyncConversing(self)
+        return self._conversing
 
     # -- following -------------------------------------------------------------
 
@@ -873,6 +985,24 @@ class AsyncSession:
         async for piece in self._store.read_attachment(self._ref, id, n):
             yield piece
             await pause_async()
+
+
+def composed(
+    session: AsyncSession,
+    context: Iterable[BlockSpec],
+    cached_prompt: bool | WritableProvider,
+    on_compaction: Compaction | None,
+    compact_after: int | None,
+) -> None:
+    """Give a handle what was passed with it."""
+    for spec in context:
+        session.with_context(**structs.asdict(spec))
+    if cached_prompt is not False:
+        session.with_cached_prompt(None if cached_prompt is True else cached_prompt)
+    if on_compaction is not None:
+        session.on_compaction(on_compaction)
+    if compact_after is not None:
+        session.compact_after(compact_after)
 
 
 def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal["raise", "branch"]) -> Expect | None:

@@ -12,14 +12,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from plait._async import searching
+from plait._async.compacting import Compaction
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, feeding, follow, read_page
 from plait._async.importing import check_transcript, import_transcript
-from plait._async.session import AsyncSession, new_id, now_us
+from plait._async.session import AsyncSession, composed, new_id, now_us
 from plait.diagnostics import Telemetry
 from plait.errors import NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, ids
+from plait.logic.blocks import BlockLike, all_declared
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
+from plait.logic.providers import WritableProvider
 from plait.model import Attachment, Change, Changes, Finding, Hit, Imported, RetentionPlan, SessionInfo, SessionPage
 from plait.pauses import Payload, may_listen_async, pause_async, pieces_async
 from plait.store._async.port import AsyncStore
@@ -27,6 +30,7 @@ from plait.store.protocol import Scope, SessionRef
 
 if TYPE_CHECKING:
     from plait._async.hybrid import AsyncSearchProvider
+    from plait._async.tools import AsyncTool
 
 T = TypeVar("T")
 PAGE = 100
@@ -128,19 +132,39 @@ class AsyncSessions:
 
     # -- sessions --------------------------------------------------------------
 
-    def session(self, id: str | None = None) -> AsyncSession:
+    def session(
+        self,
+        id: str | None = None,
+        *,
+        context: Iterable[BlockLike] = (),
+        cached_prompt: bool | WritableProvider = False,
+        on_compaction: Compaction | None = None,
+        compact_after: int | None = None,
+    ) -> AsyncSession:
         """The handle of a session, which need not exist yet; reads and writes nothing.
 
         Without an id: the store's default session. The same handle comes back as long as one is
-        alive.
+        alive. The other arguments are short for the handle's methods: blocks for `with_context`, each
+        a label, a `BlockSpec` or a dict of its fields, and `with_cached_prompt`, `on_compaction`
+        and `compact_after`. What is left out stays as it is.
         """
         name = ids.DEFAULT_SESSION if id is None else ids.check_own_id(id)
+        specs = all_declared(context) if context else []
         key = (self._scope, name)
         handle = self._shared.handles.get(key)
         if handle is not None and handle.is_over:
             del self._shared.handles[key]
             handle = None
-        return handle or self._shared.handles.setdefault(key, AsyncSession(self, self._ref(name)))
+        handle = handle or self._shared.handles.setdefault(key, AsyncSession(self, self._ref(name)))
+        if specs or cached_prompt is not False or on_compaction is not None or compact_after is not None:
+            composed(handle, specs, cached_prompt, on_compaction, compact_after)
+        return handle
+
+    async def tools(self) -> builtins.list[AsyncTool]:
+        """The tools with which a model uses these sessions: `session_search`, over all of the scope."""
+        from plait._async.tools import session_tools  # what few use is loaded by the first who does
+
+        return session_tools(self)
 
     def _ref(self, id: str) -> SessionRef:
         ids.check_text(id, "session id")

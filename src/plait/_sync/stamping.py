@@ -73,6 +73,7 @@ def _summaries(store: Restamping, ref: SessionRef, counter: Counter | None) -> i
     stamps = [
         (overlay.id, tokens)
         for overlay in found
-        if overlay.summary is not None and (tokens := summary_tokens(overlay.summary, counter)) != overlay.tokens
+        if overlay.summary is not None
+        and (tokens := summary_tokens(overlay.summary, overlay.kind, counter)) != overlay.tokens
     ]
     return store.restamp(ref, [], summaries=stamps, since_version=path.version) if path and stamps else 0

@@ -66,6 +66,13 @@ def text(name: str, value: object) -> str:
     return cast("str", value)
 
 
+def string(name: str, value: object) -> str:
+    """Any text, whether or not it is one that a database can hold in a column of its own."""
+    if not isinstance(value, str):
+        raise refusal(name, "text", value)
+    return value
+
+
 def maybe(check: Callable[[str, object], T], name: str, value: object) -> T | None:
     """`None`, or what `check` takes."""
     return None if value is None else check(name, value)
@@ -208,6 +215,13 @@ def several(name: str, value: object) -> None:
     """Something to go through that is not one piece of text."""
     if not _is_several(value):
         raise refusal(name, "a list, or another iterable", value)
+
+
+def items(name: str, value: object) -> list[object]:
+    """The items of a list, or of another iterable that is not one piece of text."""
+    if not _is_several(value):
+        raise refusal(name, "a list, or another iterable", value)
+    return list(value)
 
 
 def _is_several(value: object) -> TypeGuard[Iterable[object]]:

@@ -35,12 +35,15 @@ def new(
     if kind is None:
         kind = "archive" if summary is None else "compaction"
     _check(ends, summary, kind)
-    tokens = 0 if summary is None else summary_tokens(summary, counter)
+    tokens = 0 if summary is None else summary_tokens(summary, kind, counter)
     return NewOverlay(id, kind, *ends, summary, tokens, at_us)
 
 
-def summary_tokens(summary: str, counter: estimate.Counter | None) -> int:
+def summary_tokens(summary: str, kind: str, counter: estimate.Counter | None) -> int:
     """What the message costs that shows a summary."""
+    whole = view.shown_whole(summary) if kind == "unload" else None
+    if whole is not None:
+        return estimate.stamp(*whole, counter)
     shown = {"role": "assistant", "parts": [{"type": "text", "text": summary}]}
     return estimate.stamp(shown, formats.NATIVE, counter)
 

@@ -146,7 +146,7 @@ def look(message: Message) -> Entry | None:
     calls, results = _tools(parts)
     alone = {result.part for result in results}
     said = [part for n, part in enumerate(parts) if n not in alone and is_object(part) and not is_blank(part)]
-    overlay = getattr(message, "overlay", None)
+    overlay = None if getattr(message, "whole", False) else getattr(message, "overlay", None)
     return Entry(
         message,
         parts,

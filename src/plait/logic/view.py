@@ -13,7 +13,8 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from plait import formats, jsontext, times
-from plait.model import OVERLAY_PREFIX, Damaged, Message, Overlay, OverlayMessage
+from plait.logic.shape import is_object
+from plait.model import OVERLAY_PREFIX, Damaged, Format, Json, Message, Overlay, OverlayMessage
 from plait.store.protocol import Laid, Path, Range
 
 
@@ -158,22 +159,59 @@ def gaps(seqs: Sequence[int], laid: Sequence[Laid]) -> list[int]:
 
 def message(overlay: Overlay, role: str, parent_id: str | None) -> OverlayMessage:
     """The message that shows the summary of an overlay, which has one."""
-    text = body(overlay.id, role, overlay.summary or "")
+    content, format = _content(overlay.id, overlay.kind, role, overlay.summary or "")
+    text = jsontext.encode(content)
     return OverlayMessage(
         OVERLAY_PREFIX + overlay.id,
-        role,
+        format.role(content),
         overlay.to_seq,
         parent_id,
         times.to_us(overlay.created_at),
         len(text.encode()),
         overlay.tokens,
-        formats.NATIVE,
+        format,
         text,
         _overlay=overlay,
+        whole=overlay.kind == "unload" and shown_whole(overlay.summary or "") is not None,
     )
 
 
-def body(id: str, role: str, summary: str) -> str:
+def body(id: str, kind: str, role: str, summary: str) -> str:
     """The JSON text of the message that shows the summary of an overlay."""
-    parts = [{"type": "text", "text": summary}]
-    return jsontext.encode({"id": OVERLAY_PREFIX + id, "role": role, "parts": parts})
+    return jsontext.encode(_content(id, kind, role, summary)[0])
+
+
+def _content(id: str, kind: str, role: str, summary: str) -> tuple[Json, Format]:
+    """What is shown in the place of messages: a summary's text or, of an `unload` that says so, a message."""
+    whole = shown_whole(summary) if kind == "unload" else None
+    if whole is None:
+        return {"id": OVERLAY_PREFIX + id, "role": role, "parts": [{"type": "text", "text": summary}]}, formats.NATIVE
+    content, format = whole
+    return {key: OVERLAY_PREFIX + id if key in ID_KEYS else value for key, value in content.items()}, format
+
+
+# -- a message as it is shown with something in it unloaded ----------------------
+
+_WHOLE = '{"plait:message":'
+ID_KEYS = ("id", "uuid")
+"""Where a message's own id stands; what is shown in its place must not go under it."""
+
+
+def whole(content: Json, format: Format) -> str:
+    """The summary of an `unload` that shows a message of `format` in the place of one."""
+    return jsontext.encode({"plait:message": content, "format": format.name})
+
+
+def shown_whole(summary: str) -> tuple[Json, Format] | None:
+    """The message that a summary made by `whole` shows; `None` for any other text."""
+    if not summary.startswith(_WHOLE):
+        return None
+    try:
+        found = jsontext.decode(summary)
+    except (ValueError, RecursionError):
+        return None
+    content, name = found.get("plait:message"), found.get("format")
+    if not is_object(content) or not isinstance(name, str):
+        return None
+    format = formats.stored(name)
+    return (content, format) if format.recognizes(content) else None

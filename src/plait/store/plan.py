@@ -7,7 +7,7 @@ queries of the driver's `queries.sql`; no plan builds SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 
 
-class Ask(Struct, frozen=True):
+class Ask(NamedTuple):
     """Run a query that reads; the answer is its rows.
 
     With `budget_bytes` rows are taken until column `size_at` adds up to that, at least one.
@@ -31,14 +31,14 @@ class Ask(Struct, frozen=True):
     heavy: bool = False
 
 
-class Do(Struct, frozen=True):
+class Do(NamedTuple):
     """Run a statement that writes; the answer is its returned rows, if any."""
 
     query: str
     args: tuple[Any, ...] = ()
 
 
-class Put(Struct, frozen=True):
+class Put(NamedTuple):
     """Insert rows whose answer nobody needs: a driver may hold them back and send many at once.
 
     What is held back is sent before the next `Ask` or `Do`. A row that breaks a unique key fails
@@ -49,7 +49,7 @@ class Put(Struct, frozen=True):
     rows: Sequence[Row]
 
 
-class Claim(Struct, frozen=True):
+class Claim(NamedTuple):
     """Ask which key a message id has; the answer is the key, or `None` if the id is free.
 
     In a batch a driver may answer `None` unasked: were the id taken, the unique key would refuse
@@ -60,7 +60,7 @@ class Claim(Struct, frozen=True):
     id: str
 
 
-class Take(Struct, frozen=True):
+class Take(NamedTuple):
     """Take the session's row: the answer is its `Head`, or `None` if the session never was.
 
     In a write plan that is the session's lock; the driver saves the head if it was `changed`.
@@ -69,23 +69,23 @@ class Take(Struct, frozen=True):
     ref: SessionRef
 
 
-class Forget(Struct, frozen=True):
+class Forget(NamedTuple):
     """Take the session's row anew the next time: the plan has written it by itself. `None`: every row."""
 
     ref: SessionRef | None
 
 
-class Turn(Struct, frozen=True):
+class Turn(NamedTuple):
     """The store's tick has gone on: heads kept in memory take it over."""
 
     tick: int
 
 
-class Veil(Struct, frozen=True):
+class Veil(NamedTuple):
     """What big deletes have taken away has changed: from here on rows are seen, or passed over, accordingly."""
 
 
-class Bind(Struct, frozen=True):
+class Bind(NamedTuple):
     """Bind the plan's ref to this incarnation, once the plan has committed."""
 
     ref: SessionRef

@@ -80,6 +80,10 @@ VALID: Mapping[str, Callable[[], Any]] = {
     "target_tokens": lambda: 100,
     "summarize": lambda: lambda _: "summary",
     "store": lambda: plait.open(":memory:").store,
+    "label": lambda: "memory",
+    "content": lambda: "text",
+    "key": lambda: "k",
+    "version": lambda: 1,
 }
 """For each argument that some method needs, a value that it takes. A method of a new name needs no line elsewhere."""
 

@@ -315,6 +315,23 @@ def test_a_transcript_is_imported_into_its_own_scope_alone(
     assert bystanders(sessions) == before
 
 
+def test_tools_prompt_and_report_of_a_scope_know_of_no_other(
+    sessions: Sessions, outside: Sessions
+) -> None:
+    """Blocks that the store keeps are in tests/behaviour/_sync/test_context.py."""
+    before = bystanders(sessions)
+    (search,) = outside.tools()
+    assert search(query="of") == "No results found."
+    chat = outside.session("chat").with_context("soul", provider=SimpleNamespace(get=lambda: "Be kind."))
+    assert chat.tools() == [] and chat.reminder() is None
+    assert (chat.prefix_report()).total_bytes == 0
+    text = chat.freeze_system_prompt()
+    assert text == chat.refresh_system_prompt()
+    other = sessions.scoped("a_b").session("chat")
+    assert other.context.labels() == [] and other.freeze_system_prompt() == ""
+    assert bystanders(sessions) == before
+
+
 def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     """A method added later fails here until it is named above, or in the list of those that touch no session."""
     named = {name.split()[0] for name in itertools.chain(ON_SESSIONS, MAKE, ON_SESSION, ITERATE)}
@@ -322,6 +339,8 @@ def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     written |= {"on_compaction", "on_compaction_error", "compact_after", "compact", "compact_if_needed"}
     written |= {"compaction_state", "compaction_done", "search", "build_search_index", "import_transcript"}
     written |= {"changes", "cursor", "watch", "subscribe", "subscribe_to", "publish", "all"}
+    written |= {"tools", "reminder", "prefix_report", "freeze_system_prompt", "refresh_system_prompt"}
+    written |= {"with_context", "with_cached_prompt"}
     elsewhere = {"open", "close", "flush", "session", "scoped", "check_json"}  # touch no session
     whole_store = {"backup", "doctor", "vacuum"}
     for face in (Sessions, Session):

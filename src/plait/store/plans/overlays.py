@@ -107,11 +107,9 @@ def outermost_on(head: Head, ranges: Sequence[Range]) -> Plan[list[Lying]]:
 
 def outermost_near_end(head: Head, ranges: Sequence[Range]) -> Plan[tuple[list[Lying], int]]:
     """Those at the end of a path, without looking at all; and the seq up to which more may lie."""
-    if not head.overlays:
-        return [], 0
     found: list[Row] = []
     unseen_upto = 0
-    for item in reversed(ranges[-NEAR:]):
+    for item in reversed(ranges[-NEAR:]) if head.overlays else ():
         rows = yield Ask("overlays_down", (key_of(item.strand, item.lo), key_of(item.strand, item.hi), NEAR))
         found += rows
         unseen_upto = seq_of(rows[-1][_PLACE]) if len(rows) == NEAR else item.lo - 1
@@ -386,7 +384,11 @@ def _insert(
     covers = Covered(*(yield from common.range_totals(ranges)))
     place = key_of(ranges[-1].strand, ranges[-1].hi)
     role = yield from _role(new, place)
-    size = 0 if new.summary is None else len(view.body(new.id, role, new.summary).encode("utf-8", "surrogatepass"))
+    size = (
+        0
+        if new.summary is None
+        else len(view.body(new.id, new.kind, role, new.summary).encode("utf-8", "surrogatepass"))
+    )
     yield from common.record(head, change, mark, _told(new.id, place, added=True))
     item = Lying(
         0, place, ranges[0].lo, head.version, new.kind, role, new.tokens, size, new.created_at_us,

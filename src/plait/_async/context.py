@@ -1,0 +1,171 @@
+"""A session's context as its user sees it: blocks to read, write, add, remove and bring back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plait._async.blocks import AsyncBlocks, ask
+from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
+from plait.logic import arguments, blocks, keys
+from plait.logic.blocks import BlockKind, BlockSpec
+from plait.logic.providers import ContextProvider
+from plait.model import Block, Value
+from plait.pauses import call_async
+
+if TYPE_CHECKING:
+    from plait._async.stored import AsyncValues
+
+HISTORY: Final = 100
+
+
+class AsyncContext:
+    """The blocks of one session: `AsyncSession.context`.
+
+    Which blocks there are is kept by the handle, what they hold by their providers: the store,
+    unless a provider of your own was given. A read answers what is there now. Writes never change
+    the frozen prompt.
+    """
+
+    def __init__(self, declared: AsyncBlocks) -> None:
+        self._blocks = declared
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self.labels())}>"
+
+    def labels(self) -> list[str]:
+        """The labels of the blocks, in the order in which they are rendered."""
+        return [entry.spec.label for entry in self._blocks.entries()]
+
+    async def add(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: ContextProvider | None = None,
+        kind: BlockKind = "text",
+        shared: bool = False,
+        remind: bool = False,
+    ) -> Block:
+        """Add a block and read it; the arguments are those of `AsyncSession.with_context`.
+
+        `ConflictError` if there is one with this label. The frozen prompt stays as it is until it
+        is refreshed.
+        """
+        spec = blocks.checked(BlockSpec(label, description, max_tokens, provider, kind, shared, remind))
+        if self._blocks.find(label) is not None:
+            raise ConflictError(f"there is a block {label!r} already; remove it first, or choose another label")
+        return await self._blocks.read(self._blocks.declare(spec))
+
+    def remove(self, label: str) -> bool:
+        """Have this block no longer; what it holds stays where it is. `False` if there is none.
+
+        The frozen prompt stays as it is until it is refreshed.
+        """
+        return self._blocks.remove(arguments.string("label", label))
+
+    async def block(self, label: str) -> Block | None:
+        """The block as it is now, or `None` if there is none with this label."""
+        entry = self._blocks.find(label)
+        return None if entry is None else await self._blocks.read(entry)
+
+    async def blocks(self) -> list[Block]:
+        """All blocks as they are now, in the order in which they are rendered."""
+        return [await self._blocks.read(entry) for entry in self._blocks.entries()]
+
+    async def replace(self, label: str, content: str, *, expect_version: int | None = None) -> Block:
+        """Write `content` in the place of what a block holds.
+
+        With `expect_version` (a block's `version`) it is written only if nobody has written since:
+        else `StaleValueError`, whose `current` says what stands there. `BlockTooLargeError` if that
+        were more than `max_tokens`, unless it is less than before; nothing is ever cut. `UsageError`
+        for a read-only block, and for one whose entries go under keys.
+        """
+        content = arguments.string("content", content)
+        expect_version = arguments.maybe(arguments.number, "expect_version", expect_version)
+        return await self._blocks.change(self._blocks.writable(label), lambda _: content, expect=expect_version)
+
+    async def append(self, label: str, content: str) -> Block:
+        """Add `content` to a block, on a line of its own.
+
+        Whoever else writes meanwhile, in whichever process: of what the store keeps nothing is
+        lost. Errors as of `replace`.
+        """
+        content = arguments.string("content", content)
+        return await self._blocks.change(self._blocks.writable(label), lambda before: blocks.joined(before, content))
+
+    async def put(
+        self,
+        label: str,
+        content: str,
+        *,
+        key: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+    ) -> str:
+        """Write an entry of a searchable block, or a document; answers the key it is kept under.
+
+        That is `key`, or made of the title, so that the same title updates it, or of the content.
+        `description` is what a listing says of it. `max_tokens` does not hold for entries.
+        """
+        entry = self._blocks.entry(label)
+        if not entry.keyed or not entry.writable:
+            raise UsageError(f"block {label!r} takes no entries: its provider has no set, or neither search nor load")
+        content = arguments.string("content", content)
+        title = arguments.maybe(arguments.string, "title", title)
+        description = arguments.maybe(arguments.string, "description", description)
+        key = keys.entry_key(content, title) if key is None else blocks.check_key(key)
+        await self._blocks.make_ready(entry)
+        await call_async(entry.provider.set, key, content, description)
+        return key
+
+    async def search(self, label: str, query: str) -> str | None:
+        """What a searchable block finds for plain words, as a model reads it; `None` for nothing."""
+        entry = self._blocks.entry(label)
+        if not entry.searchable:
+            raise UsageError(f"block {label!r} is not searchable: its provider has no search")
+        query = arguments.string("query", query)
+        await self._blocks.make_ready(entry)
+        return await ask(entry.provider.search, query)
+
+    async def load(self, label: str, key: str) -> str | None:
+        """A document of a block by its key; `None` if there is none."""
+        entry = self._blocks.entry(label)
+        if not entry.skill:
+            raise UsageError(f"block {label!r} has no documents to load: its provider has no load")
+        key = arguments.string("key", key)
+        await self._blocks.make_ready(entry)
+        return await ask(entry.provider.load, key)
+
+    async def history(
+        self, label: str, *, key: str = "", before: int | None = None, limit: int = HISTORY
+    ) -> list[Value]:
+        """The versions of a block, or of an entry by its key, newest first, those before a version if given.
+
+        `UnsupportedError` if its provider is not the store.
+        """
+        key = arguments.string("key", key)
+        before = arguments.maybe(arguments.number, "before", before)
+        return await self._values(label).history(key, before=before, limit=arguments.number("limit", limit))
+
+    async def restore(self, label: str, version: int, *, key: str = "") -> Value:
+        """Write what a version said once more, as a new version; `NotFoundError` if that version is not kept.
+
+        Limits hold as for `replace`.
+        """
+        values, entry = self._values(label), self._blocks.entry(label)
+        version, key = arguments.number("version", version, least=1), arguments.string("key", key)
+        found = await values.history(key, before=version + 1, limit=1)
+        if not found or found[0].version != version:
+            raise NotFoundError(f"there is no version {version} of block {label!r}" + (f", key {key!r}" if key else ""))
+        old = found[0]
+        if entry.keyed:
+            return await values.write(key, old.content, description=old.description, metadata=old.metadata)
+        await self._blocks.change(entry, lambda _: old.content or "")
+        return await values.read()
+
+    def _values(self, label: str) -> AsyncValues:
+        values = self._blocks.entry(label).values
+        if values is None:
+            raise UnsupportedError(f"block {label!r} has a provider of its own, which keeps no history here")
+        return values

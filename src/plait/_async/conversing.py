@@ -1,0 +1,77 @@
+"""What a session's handle has for its context: blocks, prompt, tools, and what it remembers of the last input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from plait import jsontext
+from plait._async import session as sessions_handle
+from plait._async.blocks import AsyncBlocks
+from plait._async.context import AsyncContext
+from plait._async.documents import AsyncDocuments
+from plait._async.prompting import AsyncPrompt
+from plait._async.stored import Place
+from plait._async.tools import AsyncTool, AsyncToolbox
+from plait.logic import arguments, prefix
+from plait.logic.prefix import Seen
+from plait.logic.shape import is_list
+from plait.model import Appended, Parent, PrefixReport
+
+if TYPE_CHECKING:
+    from plait._async.session import AsyncSession
+
+
+class AsyncConversing:
+    """All of it, made when a handle is first asked for any."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+        place = Place(
+            session._store,  # pyright: ignore[reportPrivateUsage]
+            session._ref,  # pyright: ignore[reportPrivateUsage]
+            lambda: session._rules.counter,  # pyright: ignore[reportPrivateUsage]
+            session._tell,  # pyright: ignore[reportPrivateUsage]
+            sessions_handle.now_us,
+            sessions_handle.new_id,
+        )
+        self.blocks = AsyncBlocks(place)
+        self.context = AsyncContext(self.blocks)
+        self.prompt = AsyncPrompt(self.blocks)
+        self.documents = AsyncDocuments(session)
+        self.toolbox = AsyncToolbox(self.blocks, self.documents)
+        self._seen: Seen | None = None
+
+    async def appended(self, results: Iterable[Appended]) -> None:
+        """Messages were appended."""
+        if any(entry.skill for entry in self.blocks.entries()):
+            await self.documents.appended(results)
+
+    def cleared(self) -> None:
+        """The session was cleared."""
+        self.documents.forget()
+
+    async def prefix_report(self, tools: object, leaf: Parent, for_model: bool, since: str | None) -> PrefixReport:
+        """Compare the input of now with the one remembered, or with a mark's, and remember it."""
+        before = self._seen if since is None else prefix.read_mark(since)
+        given = None if tools is None else _tools_text(tools)
+        history = self._session.history(leaf, for_model=for_model)
+        pieces = [piece async for message in history if (piece := prefix.piece_of(message)) is not None]
+        now = prefix.seen(given, await self.prompt.stored(), pieces)
+        self._seen = now
+        return prefix.compare(before, now, await self._hidden(leaf))
+
+    async def _hidden(self, leaf: Parent) -> list[tuple[int, int]]:
+        found = await self._session.overlays(leaf) if callable(getattr(self._session._store, "overlays", None)) else []  # pyright: ignore[reportPrivateUsage]
+        return [(overlay.from_seq, overlay.to_seq) for overlay in found if overlay.summary is None]
+
+
+def _tools_text(tools: object) -> str:
+    """The tools as JSON text, those of plait in a shape of their own."""
+    if isinstance(tools, str):
+        return tools
+    given = [tool.to_mcp() if isinstance(tool, AsyncTool) else tool for tool in tools] if is_list(tools) else tools
+    try:
+        return jsontext.encode(given)
+    except (TypeError, ValueError, RecursionError):
+        raise arguments.refusal("tools", "text, or what JSON can say", tools) from None

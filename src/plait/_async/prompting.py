@@ -1,0 +1,164 @@
+"""The frozen prompt of a session: rendered once, kept, and the same until it is refreshed."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from plait._async.blocks import AsyncBlocks, Entry, ask
+from plait._async.stored import AsyncValues
+from plait.errors import StaleValueError, UsageError
+from plait.logic import arguments, blocks, prompt, providers
+from plait.logic.providers import WritableProvider
+from plait.logic.shape import is_object
+from plait.model import Block, Value
+from plait.pauses import AsyncMutex, call_async
+
+TRIES: Final = 100
+"""How often a refresh is done anew when others refresh at the same time."""
+NOTE: Final = "These blocks have changed since the system prompt was written. This is what they hold now:"
+
+
+class Rendered(NamedTuple):
+    """A prompt as it was rendered, and the versions of the blocks in it."""
+
+    text: str
+    versions: dict[str, int]
+
+
+class AsyncPrompt:
+    """The prompt of one session, as one handle keeps it."""
+
+    def __init__(self, declared: AsyncBlocks) -> None:
+        self._blocks = declared
+        self._values: AsyncValues | None = None
+        self._foreign: Any = None
+        self._mutex = AsyncMutex()
+        self.frozen: str | None = None
+        """What this handle froze or found last."""
+
+    def keep_in(self, store: WritableProvider | None) -> None:
+        """Keep the frozen prompt in the session, or in a provider of the user's own."""
+        if store is None:
+            self._values, self._foreign = AsyncValues(self._blocks.place, blocks.PROMPT_LABEL), None
+            return
+        arguments.methods("store", store, "get", "set")
+        if providers.is_keyed(store):
+            raise UsageError("store must keep one text: give an object with get() and set(content)")
+        self._values, self._foreign = None, store
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is, or may be, a frozen prompt."""
+        return self.frozen is not None or self._values is not None or self._foreign is not None
+
+    async def stored(self) -> str | None:
+        """The prompt that is frozen now; `None` if none is."""
+        if self._values is not None:
+            value = await self._values.read()
+            if value.content is not None:
+                self._found(value)
+            return value.content
+        if self._foreign is not None:
+            text = await ask(self._foreign.get)
+            self.frozen = self.frozen if text is None else text
+        return self.frozen
+
+    def _found(self, value: Value) -> None:
+        """Take over what is stored; the model has then been shown the blocks at the versions noted with it."""
+        self.frozen = value.content
+        seen = value.metadata.get("versions")
+        self._show(seen if is_object(seen) else {})
+
+    def _show(self, versions: dict[str, Any]) -> None:
+        for entry in self._blocks.entries():
+            version = versions.get(entry.spec.label)
+            if isinstance(version, int):
+                entry.seen = max(version, entry.seen or 0)
+
+    async def freeze(self) -> str:
+        """The frozen prompt; rendered and kept if there is none, one and the same for all who ask at once."""
+        found = await self.stored()
+        if found is not None:
+            return found
+        async with self._mutex:
+            found = await self.stored()
+            return await self._first() if found is None else found
+
+    async def _first(self) -> str:
+        rendered = await self._render() if self.frozen is None else Rendered(self.frozen, {})
+        if self._values is not None:
+            try:
+                await self._values.write("", rendered.text, expect=0, metadata=_noted(rendered))
+            except StaleValueError as error:  # somebody else was first
+                if error.current is None or error.current.content is None:
+                    raise
+                self._found(error.current)
+                return error.current.content
+        elif self._foreign is not None:
+            await call_async(self._foreign.set, rendered.text)
+        self._show(rendered.versions)
+        self.frozen = rendered.text
+        return rendered.text
+
+    async def refresh(self) -> str:
+        """Render anew from what all providers hold now, and keep that."""
+        async with self._mutex:
+            for _ in range(TRIES):
+                found = None if self._values is None else await self._values.read()
+                self._blocks.reload()
+                rendered = await self._render()
+                if await self._keep(rendered, found):
+                    self.frozen = rendered.text
+                    self._show(rendered.versions)
+                    return rendered.text
+        raise StaleValueError("the prompt kept being refreshed by others; refresh it again")
+
+    async def _keep(self, rendered: Rendered, found: Value | None) -> bool:
+        """Store a prompt in the place of the one found; `False` if another was stored meanwhile."""
+        if self._values is None:
+            if self._foreign is not None:
+                await call_async(self._foreign.set, rendered.text)
+            return True
+        assert found is not None
+        try:
+            await self._values.write("", rendered.text, expect=found.version, metadata=_noted(rendered))
+        except StaleValueError:
+            return False
+        return True
+
+    async def _render(self) -> Rendered:
+        entries = self._blocks.entries()
+        found = [await self._blocks.read(entry) for entry in entries]
+        reminding = {entry.spec.label for entry in entries if entry.spec.remind}
+        versions = {block.label: block.version for block in found if block.version is not None}
+        return Rendered(prompt.render(found, always=reminding), versions)
+
+    async def reminder(self) -> str | None:
+        """What the blocks to remind of hold now, of those that read otherwise in the frozen prompt."""
+        frozen = await self.stored()
+        if frozen is None:
+            return None
+        known = set(prompt.sections(frozen))
+        changed: list[str] = []
+        for entry in self._blocks.entries():
+            if entry.spec.remind:
+                changed += await self._changed(entry, known)
+        return "\n\n".join([NOTE, *changed]) if changed else None
+
+    async def _changed(self, entry: Entry, known: set[str]) -> list[str]:
+        block: Block = await self._blocks.read(entry)
+        section = prompt.section(block)
+        if section in known:
+            return []
+        self._show({block.label: block.version})
+        return [section]
+
+    async def tokens(self) -> int:
+        """What the frozen prompt costs; 0 if there is none, which is not rendered for this."""
+        if self.frozen is None and self.is_used:
+            await self.stored()
+        return blocks.count(self.frozen or "", self._blocks.place.counter())
+
+
+def _noted(rendered: Rendered) -> dict[str, Any]:
+    return {"versions": rendered.versions}

@@ -1,0 +1,77 @@
+"""Generated from src/plait/_async/conversing.py by tools/unasync.py: edit that file. What a session's handle has for its context: blocks, prompt, tools, and what it remembers of the last input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from plait import jsontext
+from plait._sync import session as sessions_handle
+from plait._sync.blocks import Blocks
+from plait._sync.context import Context
+from plait._sync.documents import Documents
+from plait._sync.prompting import Prompt
+from plait._sync.stored import Place
+from plait._sync.tools import Tool, Toolbox
+from plait.logic import arguments, prefix
+from plait.logic.prefix import Seen
+from plait.logic.shape import is_list
+from plait.model import Appended, Parent, PrefixReport
+
+if TYPE_CHECKING:
+    from plait._sync.session import Session
+
+
+class Conversing:
+    """All of it, made when a handle is first asked for any."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        place = Place(
+            session._store,  # pyright: ignore[reportPrivateUsage]
+            session._ref,  # pyright: ignore[reportPrivateUsage]
+            lambda: session._rules.counter,  # pyright: ignore[reportPrivateUsage]
+            session._tell,  # pyright: ignore[reportPrivateUsage]
+            sessions_handle.now_us,
+            sessions_handle.new_id,
+        )
+        self.blocks = Blocks(place)
+        self.context = Context(self.blocks)
+        self.prompt = Prompt(self.blocks)
+        self.documents = Documents(session)
+        self.toolbox = Toolbox(self.blocks, self.documents)
+        self._seen: Seen | None = None
+
+    def appended(self, results: Iterable[Appended]) -> None:
+        """Messages were appended."""
+        if any(entry.skill for entry in self.blocks.entries()):
+            self.documents.appended(results)
+
+    def cleared(self) -> None:
+        """The session was cleared."""
+        self.documents.forget()
+
+    def prefix_report(self, tools: object, leaf: Parent, for_model: bool, since: str | None) -> PrefixReport:
+        """Compare the input of now with the one remembered, or with a mark's, and remember it."""
+        before = self._seen if since is None else prefix.read_mark(since)
+        given = None if tools is None else _tools_text(tools)
+        history = self._session.history(leaf, for_model=for_model)
+        pieces = [piece for message in history if (piece := prefix.piece_of(message)) is not None]
+        now = prefix.seen(given, self.prompt.stored(), pieces)
+        self._seen = now
+        return prefix.compare(before, now, self._hidden(leaf))
+
+    def _hidden(self, leaf: Parent) -> list[tuple[int, int]]:
+        found = self._session.overlays(leaf) if callable(getattr(self._session._store, "overlays", None)) else []  # pyright: ignore[reportPrivateUsage]
+        return [(overlay.from_seq, overlay.to_seq) for overlay in found if overlay.summary is None]
+
+
+def _tools_text(tools: object) -> str:
+    """The tools as JSON text, those of plait in a shape of their own."""
+    if isinstance(tools, str):
+        return tools
+    given = [tool.to_mcp() if isinstance(tool, Tool) else tool for tool in tools] if is_list(tools) else tools
+    try:
+        return jsontext.encode(given)
+    except (TypeError, ValueError, RecursionError):
+        raise arguments.refusal("tools", "text, or what JSON can say", tools) from None

@@ -1,0 +1,188 @@
+"""What stayed the same at the front of a model's input, between one call and the next, and what did not.
+
+Providers keep the leading part of an input that they have seen before, and bill it at a fraction.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from plait.errors import UsageError
+from plait.logic import arguments, prompt
+from plait.model import Damaged, Message, PrefixReport
+
+TOOLS: Final = "tools"
+PROMPT: Final = "prompt"
+MESSAGE: Final = "message"
+OVERLAY: Final = "overlay"
+COMPACTION: Final = "compaction"
+_SHOWN: Final = (OVERLAY, COMPACTION)
+_SAID: Final = ("prompt", "tools")
+
+
+class Piece(Struct, frozen=True, array_like=True):
+    """A piece of an input: what it is, which message (with its seq), its bytes and their digest."""
+
+    kind: str
+    id: str
+    seq: int
+    size: int
+    digest: bytes
+
+
+class Seen(Struct, frozen=True, array_like=True):
+    """An input as it is remembered: its pieces and, of tools and prompt, the text."""
+
+    pieces: list[Piece]
+    tools: bytes
+    prompt: bytes
+
+
+class Cause(NamedTuple):
+    """What broke a prefix: the kind of change, the message it is about, and words for it."""
+
+    kind: str
+    message_id: str | None
+    detail: str
+
+
+def seen(tools: str | None, text: str | None, messages: Iterable[Piece]) -> Seen:
+    """What is remembered of an input: tools first, as providers order it, then the prompt, then the messages."""
+    pieces: list[Piece] = []
+    if tools is not None:
+        pieces.append(_piece(TOOLS, "", 0, tools))
+    if text is not None:
+        pieces.append(_piece(PROMPT, "", 0, text))
+    return Seen([*pieces, *messages], _bytes(tools or ""), _bytes(text or ""))
+
+
+def piece_of(message: Message | Damaged) -> Piece | None:
+    """What is remembered of a message; nothing of one that cannot be read."""
+    if isinstance(message, Damaged):
+        return None
+    return _piece(_kind(message), message.id, message.seq, message.to_json())
+
+
+def _kind(message: Message) -> str:
+    overlay = message.overlay
+    if overlay is None:
+        return MESSAGE
+    return COMPACTION if overlay.kind == COMPACTION else OVERLAY
+
+
+def _piece(kind: str, id: str, seq: int, text: str) -> Piece:
+    data = _bytes(text)
+    return Piece(kind, id, seq, len(data), hashlib.blake2b(data, digest_size=8).digest())
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def mark(this: Seen) -> str:
+    """An input as text that another process can compare its own with."""
+    return base64.urlsafe_b64encode(zlib.compress(msgspec.msgpack.encode(this), 6)).decode()
+
+
+def read_mark(text: str) -> Seen:
+    """The input that a mark says; `UsageError` for another text."""
+    text = arguments.string("since", text)
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(base64.urlsafe_b64decode(text)), type=Seen)
+    except (ValueError, zlib.error, msgspec.DecodeError):
+        raise UsageError("since must be the mark of an earlier prefix report") from None
+
+
+def compare(before: Seen | None, now: Seen, hidden: Sequence[tuple[int, int]]) -> PrefixReport:
+    """How much of `before` stands at the front of `now`, and what broke it.
+
+    `hidden` are the seqs, first and last, that overlays without a text hide.
+    """
+    total = sum(piece.size for piece in now.pieces)
+    if before is None:
+        return PrefixReport(0, 0, total, None, None, "there is no earlier call to compare with", mark(now))
+    at = _first_difference(before.pieces, now.pieces)
+    same = sum(piece.size for piece in now.pieces[:at])
+    was = sum(piece.size for piece in before.pieces)
+    if at == len(before.pieces):
+        return PrefixReport(same, was, total, None, None, "all of the earlier input stands at the front", mark(now))
+    cause = _cause(before, now, at, hidden)
+    return PrefixReport(same + _within(before, now, at), was, total, *cause, mark(now))
+
+
+def _first_difference(before: Sequence[Piece], now: Sequence[Piece]) -> int:
+    for n, (one, other) in enumerate(zip(before, now, strict=False)):
+        if one != other:
+            return n
+    return min(len(before), len(now))
+
+
+def _within(before: Seen, now: Seen, at: int) -> int:
+    """The bytes that a changed prompt or list of tools begins with as before; a changed message counts for none."""
+    if at >= len(now.pieces) or before.pieces[at].kind != now.pieces[at].kind:
+        return 0
+    kind = now.pieces[at].kind
+    if kind not in _SAID:
+        return 0
+    old, new = (before.prompt, now.prompt) if kind == PROMPT else (before.tools, now.tools)
+    return _common(old, new)
+
+
+def _common(old: bytes, new: bytes) -> int:
+    lo, hi = 0, min(len(old), len(new))
+    while lo < hi:
+        middle = (lo + hi + 1) // 2
+        lo, hi = (middle, hi) if old[:middle] == new[:middle] else (lo, middle - 1)
+    return lo
+
+
+def _cause(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) -> Cause:
+    old = before.pieces[at]
+    new = now.pieces[at] if at < len(now.pieces) else None
+    if old.kind == TOOLS or (new is not None and new.kind == TOOLS):
+        return Cause("tools", None, "the tools are other ones than before")
+    if old.kind == PROMPT or (new is not None and new.kind == PROMPT):
+        return Cause("prompt", None, _prompt_change(_text(before.prompt), _text(now.prompt)))
+    if new is not None and new.id == old.id:
+        return Cause("update", new.id, f"message {new.id!r} was updated")
+    if new is not None and new.kind in _SHOWN:
+        return Cause(new.kind, new.id, f"{new.id!r} is shown in the place of messages")
+    return _moved(before, now, at, hidden)
+
+
+def _moved(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) -> Cause:
+    """The cause where another message stands at a place than before, or none does."""
+    old = before.pieces[at]
+    new = now.pieces[at] if at < len(now.pieces) else None
+    still = {piece.id for piece in now.pieces[at:]}
+    earlier = {piece.id for piece in before.pieces[at:]}
+    if old.kind in _SHOWN:
+        return Cause("overlay", old.id, f"overlay {old.id!r} was taken away or replaced")
+    if new is not None and old.id in still and new.id not in earlier:
+        return Cause("insert", new.id, f"message {new.id!r} was put before {old.id!r}")
+    if any(first <= old.seq <= last for first, last in hidden):
+        return Cause("overlay", old.id, f"message {old.id!r} is hidden by an overlay")
+    if new is None or new.id in earlier:
+        return Cause("delete", old.id, f"message {old.id!r} is not there any more")
+    return Cause("branch", new.id, f"the conversation goes on with message {new.id!r} in the place of {old.id!r}")
+
+
+def _prompt_change(old: str, new: str) -> str:
+    """Which sections of a prompt are other ones."""
+    was = {prompt.section_header(text).split(" [")[0]: text for text in prompt.sections(old)}
+    now = {prompt.section_header(text).split(" [")[0]: text for text in prompt.sections(new)}
+    changed = [name for name in [*was, *(name for name in now if name not in was)] if was.get(name) != now.get(name)]
+    if changed:
+        return "the prompt was refreshed: " + ", ".join(changed)
+    return "the prompt is another one, with the same sections in another order" if was else "the prompt is another one"

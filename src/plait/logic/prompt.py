@@ -1,0 +1,148 @@
+"""The text of the system prompt: how blocks are rendered, and why nothing in a block can pass for structure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from plait.model import Block
+
+RULE: Final = "\u2550" * 46
+MARK: Final = "> "
+"""What a line of a block begins with that would otherwise read as a rule or a header."""
+
+TAGS: Final = ("searchable", "loadable", "readonly", "writable")
+_TAG: Final = re.compile(r"\[(?:searchable|loadable|readonly|writable)\][\W_]*\Z")
+_RULES: Final = "\u2550\u2501=\u2261\u2263\u1400\u2e40\u30a0\ua4ff\u268c\u2017"
+"""The character of a rule, the heavy line, and what looks like an equals sign, after NFKC."""
+_RULE_LEAST: Final = 8
+_MARKS: Final = re.compile(f"\\A(?:{MARK})+")
+_BREAKS: Final = re.compile("(\r\n|[\n\r\x85\u2028\u2029])")
+_CONTROLS: Final = {**{n: 0x2400 + n for n in range(0x20) if chr(n) not in "\t\n\r"}, 0x7F: 0x2421}
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that show nothing."""
+_INVISIBLE: Final = ("Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs")
+
+_SECTION: Final = re.compile(f"(?:\\A|\n\n)({RULE}\n[^\n]*\n{RULE}\n)")
+
+
+def render(blocks: Iterable[Block], *, always: Collection[str] = ()) -> str:
+    """The prompt of these blocks, in their order; `always` are labels that are rendered when empty, too."""
+    return "\n\n".join(section(block) for block in blocks if is_shown(block) or block.label in always)
+
+
+def is_shown(block: Block) -> bool:
+    """Whether a block has a section: it says something, or a model can do something with it."""
+    return bool(block.content) or block.writable or block.is_searchable or block.is_skill
+
+
+def section(block: Block) -> str:
+    """A block as it stands in the prompt."""
+    return f"{RULE}\n{header(block)}\n{RULE}\n{defused(block.content)}"
+
+
+def header(block: Block) -> str:
+    """The line between a section's rules."""
+    pieces = [block.label.upper()]
+    if block.description:
+        pieces.append(f"({one_line(block.description)})")
+    if block.max_tokens:
+        share = percent(block.tokens, block.max_tokens)
+        pieces.append(f"[{share}% \u2014 {block.tokens}/{block.max_tokens} tokens]")
+    return " ".join([*pieces, f"[{tag(block)}]"])
+
+
+def percent(tokens: int, most: int) -> int:
+    """How full a block is, rounded half up; more than 100 if it is over its limit."""
+    return (200 * tokens + most) // (2 * most)
+
+
+def tag(block: Block) -> str:
+    """What a model can do with a block, in a word."""
+    if block.is_searchable:
+        return "searchable"
+    if block.is_skill:
+        return "loadable"
+    return "writable" if block.writable else "readonly"
+
+
+def sections(prompt: str) -> list[str]:
+    """The sections of a rendered prompt, each as `section` made it."""
+    starts = [found.start(1) for found in _SECTION.finditer(prompt)]
+    ends = [*(start - 2 for start in starts[1:]), len(prompt)]
+    return [prompt[start:end] for start, end in zip(starts, ends, strict=False)]
+
+
+def section_header(text: str) -> str:
+    """The header of a section."""
+    return text.split("\n", 2)[1]
+
+
+# -- what must not pass for structure ------------------------------------------
+
+
+def defused(content: str) -> str:
+    """`content` in which no line is a rule or a header: such a line is quoted, with `MARK` before it.
+
+    So is one that is quoted already, which keeps the lines apart: `restored` undoes it. Control
+    characters are shown as their pictures, and half surrogate pairs as their escapes, so that the
+    prompt is text that every provider takes.
+    """
+    content = printable(content)
+    pieces = _BREAKS.split(content)
+    return "".join(
+        piece if n % 2 or not _is_structure(_unmarked(piece)) else MARK + piece for n, piece in enumerate(pieces)
+    )
+
+
+def restored(text: str) -> str:
+    """What `defused` was given, control characters and half surrogate pairs aside."""
+    pieces = _BREAKS.split(text)
+    return "".join(
+        piece[len(MARK) :] if not n % 2 and piece.startswith(MARK) and _is_structure(_unmarked(piece)) else piece
+        for n, piece in enumerate(pieces)
+    )
+
+
+def printable(text: str) -> str:
+    """`text` with its control characters (but for tab and line ends) and half surrogates made visible."""
+    text = text.translate(_CONTROLS) if not text.isprintable() else text
+    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """`text` as one line: runs of white space and line breaks are one space."""
+    return printable(" ".join(text.split()))
+
+
+def _unmarked(line: str) -> str:
+    return _MARKS.sub("", line)
+
+
+def _is_structure(line: str) -> bool:
+    """Whether a line reads as a rule (mostly characters that draw one), or as a header (a tag at its end)."""
+    if not line.isascii():
+        line = unicodedata.normalize("NFKC", line)
+    if "]" not in line and _rules(line) < _RULE_LEAST:
+        return False
+    seen = _visible(line)
+    rules = _rules(seen)
+    return (rules >= _RULE_LEAST and 2 * rules > len(seen)) or _TAG.search(seen.casefold()) is not None
+
+
+def _rules(line: str) -> int:
+    return sum(map(line.count, _RULES))
+
+
+def _visible(line: str) -> str:
+    """What can be seen of a line, without spaces."""
+    if line.isascii():
+        return "".join(line.split())
+    return "".join(_seen(line))
+
+
+def _seen(line: str) -> Iterator[str]:
+    return (char for char in line if char not in _BLANKS and unicodedata.category(char) not in _INVISIBLE)

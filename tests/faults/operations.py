@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from plait.model import LEAF
-from plait.store._sync.port import Overlaying, Restamping, Store
+from plait.store._sync.port import Contextual, Overlaying, Restamping, Store
 from plait.store.plans import removal
 from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
@@ -93,7 +93,27 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "branch off before an overlay": lambda store: store.append(ref(), [new("x")], parent="a"),
     "claim a compaction": claim,
     "count anew": restamp,
+    "write a value": lambda store: write_value(store, "new", "new text"),
+    "write a value of a new session": lambda store: write_value(store, "", "text", session=ref("new")),
+    "write another version": lambda store: write_value(store, "", "changed", expect=2),
+    "write a long value": lambda store: write_value(store, "long", "y" * 70_000),
+    "write an indexed value": lambda store: write_value(store, "found", "other words"),
+    "delete a value": lambda store: write_value(store, "long", None),
+    "prune values": lambda store: contextual(store).prune_values(SCOPE, before_us=None, keep=0),
+    "search values": lambda store: contextual(store).search_values(ref(), "memory", "words"),
 }
+
+
+def contextual(store: Store) -> Contextual:
+    return cast("Contextual", store)
+
+
+def write_value(
+    store: Store, key: str, content: str | None, *, session: SessionRef | None = None, expect: int | None = None
+) -> Any:
+    return contextual(store).write_value(
+        session or ref(), "memory", key, content, expect=expect, operation=repr((key, content)), created_at_us=NOW
+    )
 
 
 def prepare(file: Path) -> None:
@@ -104,6 +124,12 @@ def prepare(file: Path) -> None:
     overlaying(store).add_overlay(ref(), overlay("o", "b", "p"))
     store.append(ref(), [new("d")], parent="a", activate=False)
     store.append(ref("other"), [new("p", "", PICTURE)], parent=None)
+    for content in ("first", "second"):
+        write_value(store, "", content)
+    write_value(store, "long", "\ud83d" * 9_000)
+    write_value(store, "found", "some words")
+    contextual(store).search_values(ref(), "memory", "words")
+    write_value(store, "behind", "more words")
     store.close()
 
 
@@ -115,6 +141,9 @@ def everything(store: Store) -> Any:
         leaves = store.leaves(ref(name))
         told += [plain(leaves), plain(store.newest(ref(name)))]
         told.append(overlaying(store).overlays(ref(name), everywhere=True))
+        told += [
+            contextual(store).value_history(ref(name), *place) for place in contextual(store).value_names(ref(name))
+        ]
         told += [read_path(store, ref(name), leaf) for leaf in [LEAF, *(leaf.id for leaf in leaves)]]
     told.append(sorted(info.id for info in store.sessions(SCOPE, cursor=None, limit=100).sessions))
     return told

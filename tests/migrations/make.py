@@ -10,8 +10,12 @@ from __future__ import annotations
 import gzip
 import tempfile
 from pathlib import Path
+from typing import Any, cast
 
 import plait
+from plait.logic.ids import SHARED_SESSION
+from plait.store._sync.port import Contextual
+from plait.store.protocol import Scope, SessionRef
 from plait.store.sqlite.connection import newest_version
 
 FILES = Path(__file__).parent / "files"
@@ -40,8 +44,24 @@ def fill(sessions: plait.Sessions) -> None:
     long.append_many([plait.user(f"m{n}", id=f"m{n}") for n in range(1, 7)])
     long.add_overlay("m2", "m4", summary="in short")
     long.omit("m6")
+    write_values(sessions)
     sessions.session("deleted").append(plait.user("nothing left"))
     sessions.delete("deleted")
+
+
+def write_values(sessions: plait.Sessions) -> None:
+    """Values of a session and of a scope, with a history, a long one, one that was searched."""
+    store, chat = cast("Contextual", sessions.store), SessionRef(Scope(), "chat")
+    given: dict[str, Any] = {"created_at_us": 1_800_000_000_000_000}
+    store.write_value(chat, "memory", "", "likes tea", operation="1", **given)
+    store.write_value(chat, "memory", "", "likes green tea\x00\ud83d", operation="2", description="facts", **given)
+    store.write_value(chat, "notes", "gate", "The gate code is 4711", operation="3", metadata={"k": 1}, **given)
+    store.write_value(chat, "notes", "long", "long " * 400_000, operation="4", **given)
+    store.write_value(chat, "notes", "gone", "gone", operation="5", **given)
+    store.write_value(chat, "notes", "gone", None, operation="6", **given)
+    store.write_value(SessionRef(Scope(), SHARED_SESSION), "team", "", "for all", operation="7", **given)
+    store.search_values(chat, "notes", "gate")
+    store.write_value(chat, "notes", "gate", "The gate code is 4712", operation="8", **given)
 
 
 def main() -> None:

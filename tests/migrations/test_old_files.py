@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import sqlite3
 from pathlib import Path
+from typing import cast
 
 import apsw
 import pytest
 
 import plait
+from plait.logic.ids import SHARED_SESSION
+from plait.store._sync.port import Contextual
+from plait.store.protocol import Scope, SessionRef
 from plait.store.sqlite.connection import APPLICATION_ID, newest_version
 
 FILES = sorted((Path(__file__).parent / "files").glob("version-*.db.gz"))
@@ -21,6 +26,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy of a file that an earlier version wrote."""
     path = tmp_path / "old.db"
     path.write_bytes(gzip.decompress(request.param.read_bytes()))
+    path.with_suffix(".version").write_text(re.sub(r"\D", "", request.param.name))
     return path
 
 
@@ -151,3 +157,23 @@ def test_an_old_file_is_searched_alike_whether_it_can_be_written_or_not(old: Pat
         assert [hit.id for hit in sessions.session("chat").search("ships", newest_first=True)] == before == ["a2", "a1"]
         assert len(sessions.search("ships")) == 3
         assert sessions.doctor() == []
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_values_in_an_old_file_are_read_and_searched(old: Path, read_only: bool) -> None:
+    before = old.read_bytes()
+    written = int(old.with_suffix(".version").read_text()) >= 6
+    with plait.open(old, read_only=read_only) as sessions:
+        store, chat = cast("Contextual", sessions.store), SessionRef(Scope(), "chat")
+        memory = store.read_value(chat, "memory")
+        assert (memory and memory.content) == ("likes green tea\x00\ud83d" if written else None)
+        assert [value.content for value in store.value_history(chat, "memory")][1:] == ["likes tea"] * written
+        assert [value.key for value in store.values(chat, "notes")] == ["gate", "long"] * written
+        found = [hit.value.content for hit in store.search_values(chat, "notes", "gate 4712")]
+        assert found == ["The gate code is 4712"] * written
+        assert store.search_values(chat, "notes", "4711") == []
+        shared = store.read_value(SessionRef(Scope(), SHARED_SESSION), "team")
+        assert (shared and shared.content) == ("for all" if written else None)
+        assert "plait:shared" not in [info.id for info in sessions.all()]
+    if read_only:
+        assert old.read_bytes() == before

@@ -19,6 +19,7 @@ SORTS = {
     "search_any_best": "hits that are as good as one another come newest first",
     "search_best": "hits that are as good as one another come newest first",
     "search_scope_best": "hits that are as good as one another come newest first",
+    "search_values": "hits that are as good as one another come newest first",
     "appends_by_seq": "a feed delivers insertions in order of arrival, across strands, a stretch of seqs at a time",
 }
 SCANS = {
@@ -33,6 +34,8 @@ SCANS = {
     "search_left": "all that is to be indexed is counted",
     "search_pending": "the first rows of the table are asked for",
     "count_words": "what is indexed is counted",
+    "count_value_words": "what is indexed is counted",
+    "values_were_indexed": "the first row of the table is asked for",
 }
 
 

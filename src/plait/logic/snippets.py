@@ -29,8 +29,12 @@ _PLAIN: Final = re.compile(r"[0-9a-z]+")
 _SIMPLE: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]+")
 """Han and kana that folding leaves as they are, each three bytes and a word of its own."""
 
-_SPACELESS: Final = re.compile(f"[{SPACELESS}]")
+_CUT: Final = re.compile(rf"[\s{SPACELESS}]")
+_LAST_CUT: Final = re.compile(rf".*[\s{SPACELESS}]", re.DOTALL)
+"""Where words may be parted: at a space, or after a character of a script without spaces."""
+
 _BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+_ASCII_LINE: Final = bytes(0x20 if code < 0x20 or code == 0x7F else code for code in range(256))
 
 
 class Snippet(Struct, frozen=True):
@@ -46,12 +50,14 @@ def make(text: str, finder: Finder, *, length: int = LENGTH) -> Snippet:
     start, end = _window(text, spans, length)
     prefix, suffix = "…" if start else "", "…" if end < len(text) else ""
     shift = len(prefix) - start
-    inside = tuple((at + shift, to + shift) for at, to in spans if start <= at and to <= end)
-    return Snippet(prefix + _shown(text[start:end]) + suffix, inside)
+    inside = [(at + shift, to + shift) for at, to in spans if start <= at and to <= end]
+    return Snippet(prefix + _shown(text[start:end]) + suffix, tuple(inside))
 
 
 def _shown(text: str) -> str:
     """The same characters on one line, in text that can be encoded."""
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_LINE).decode("ascii")  # several times as fast as the expression
     return _BLANK.sub(" ", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
@@ -212,36 +218,33 @@ def _window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[i
     """The piece to show: around the place where most of what was found is close together."""
     if len(text) <= length:
         return 0, len(text)
-    at = _densest(spans, length - BEFORE)
-    first_end = next((end for start, end in spans if start == at), at)
+    at, first_end = _densest(spans, length - BEFORE)
     start = max(0, min(at - BEFORE, len(text) - length))
     end = min(len(text), max(start + length, first_end))
     return _cut_before(text, start), _cut_after(text, end)
 
 
-def _densest(spans: Sequence[tuple[int, int]], length: int) -> int:
-    """Where the range begins after which most others follow within `length`; the first such one."""
+def _densest(spans: Sequence[tuple[int, int]], length: int) -> tuple[int, int]:
+    """The range after which most others follow within `length`; the first such one."""
+    if len(spans) < 2:
+        return spans[0] if spans else (0, 0)
     best, most, last = 0, 0, 0
     for n, (start, _) in enumerate(spans):
         last = max(last, n)
         while last < len(spans) and spans[last][1] <= start + length:
             last += 1
         if last - n > most or not most:
-            best, most = start, max(last - n, 1)
-    return best
+            best, most = n, max(last - n, 1)
+    return spans[best]
 
 
 def _cut_before(text: str, at: int) -> int:
     """A place to begin at or a little before `at`: after a space if one is near."""
-    for place in range(at, max(at - STRETCH, 0), -1):
-        if text[place - 1].isspace() or _SPACELESS.match(text[place - 1]):
-            return _whole_before(text, place)
-    return _whole_before(text, at if at > STRETCH else 0)
+    near = _LAST_CUT.match(text, max(at - STRETCH, 0), at)
+    return _whole_before(text, near.end() if near else at if at > STRETCH else 0)
 
 
 def _cut_after(text: str, at: int) -> int:
     """A place to end at or a little after `at`: before a space if one is near."""
-    for place in range(at, min(at + STRETCH, len(text))):
-        if text[place].isspace() or _SPACELESS.match(text[place]):
-            return _whole_after(text, place)
-    return _whole_after(text, at if len(text) - at > STRETCH else len(text))
+    near = _CUT.search(text, at, at + STRETCH)
+    return _whole_after(text, near.start() if near else at if len(text) - at > STRETCH else len(text))

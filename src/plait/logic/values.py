@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from plait import jsontext
 from plait.errors import UsageError
-from plait.logic.ids import check_id
+from plait.logic.ids import MAX_ID_BYTES, check_id, check_text
 from plait.model import Json
 
 MAX_SCALAR: Final = "\U0010ffff"
+MAX_KEY_CHARACTERS: Final = MAX_ID_BYTES
 _ODD: Final = re.compile("[\x00\ud800-\udfff]")
 """What not every database keeps in a text: NUL, and halves of surrogate pairs."""
 
@@ -63,6 +64,11 @@ def prepare(
     body, escaped = packed(content)
     size = len(content.encode("utf-8", "surrogatepass")) if escaped or not body.isascii() else len(body)
     return NewValue(label, key, content, body, escaped, _about(label, description, metadata or {}), size, tokens)
+
+
+def check_operation(value: object) -> None:
+    """Raise `UsageError` unless `value` can be the id of an operation."""
+    check_text(value, "operation")
 
 
 def check_label(value: object) -> str:

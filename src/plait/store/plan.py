@@ -7,7 +7,7 @@ queries of the driver's `queries.sql`; no plan builds SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 
 
-class Ask(NamedTuple):
+class Ask(Struct, frozen=True):
     """Run a query that reads; the answer is its rows.
 
     With `budget_bytes` rows are taken until column `size_at` adds up to that, at least one.
@@ -31,14 +31,14 @@ class Ask(NamedTuple):
     heavy: bool = False
 
 
-class Do(NamedTuple):
+class Do(Struct, frozen=True):
     """Run a statement that writes; the answer is its returned rows, if any."""
 
     query: str
     args: tuple[Any, ...] = ()
 
 
-class Put(NamedTuple):
+class Put(Struct, frozen=True):
     """Insert rows whose answer nobody needs: a driver may hold them back and send many at once.
 
     What is held back is sent before the next `Ask` or `Do`. A row that breaks a unique key fails
@@ -49,7 +49,7 @@ class Put(NamedTuple):
     rows: Sequence[Row]
 
 
-class Claim(NamedTuple):
+class Claim(Struct, frozen=True):
     """Ask which key a message id has; the answer is the key, or `None` if the id is free.
 
     In a batch a driver may answer `None` unasked: were the id taken, the unique key would refuse
@@ -60,7 +60,7 @@ class Claim(NamedTuple):
     id: str
 
 
-class Take(NamedTuple):
+class Take(Struct, frozen=True):
     """Take the session's row: the answer is its `Head`, or `None` if the session never was.
 
     In a write plan that is the session's lock; the driver saves the head if it was `changed`.
@@ -69,23 +69,23 @@ class Take(NamedTuple):
     ref: SessionRef
 
 
-class Forget(NamedTuple):
+class Forget(Struct, frozen=True):
     """Take the session's row anew the next time: the plan has written it by itself. `None`: every row."""
 
     ref: SessionRef | None
 
 
-class Turn(NamedTuple):
+class Turn(Struct, frozen=True):
     """The store's tick has gone on: heads kept in memory take it over."""
 
     tick: int
 
 
-class Veil(NamedTuple):
+class Veil(Struct, frozen=True):
     """What big deletes have taken away has changed: from here on rows are seen, or passed over, accordingly."""
 
 
-class Bind(NamedTuple):
+class Bind(Struct, frozen=True):
     """Bind the plan's ref to this incarnation, once the plan has committed."""
 
     ref: SessionRef

@@ -9,8 +9,10 @@ from msgspec import structs
 
 from plait import times
 from plait.errors import StaleValueError
+from plait.logic import snippets
 from plait.logic.values import NewValue
-from plait.model import Value
+from plait.logic.words import fold, occurrences, parse
+from plait.model import Value, ValueHit
 
 Name = tuple[str, str]
 
@@ -70,6 +72,60 @@ class Shelf:
         self.values[new.label, new.key] = [*kept, Kept(value, operation)]
         return _out(value), True
 
+    def count(self, label: str, prefix: str) -> int:
+        """How many values of a label are there whose keys begin with a prefix."""
+        return sum(name[0] == label and name[1].startswith(prefix) and self._is_there(name) for name in self.values)
+
+    def _is_there(self, name: Name) -> bool:
+        return self.values[name][-1].value.content is not None
+
+    def names(self, after: tuple[str, str | None] | None, limit: int) -> list[Name]:
+        """The next names after one, or after all those of a label."""
+        label, key = after or ("", "")
+        left = [name for name in sorted(self.values) if (name[0] > label if key is None else name > (label, key))]
+        return left[:limit]
+
+    def search(self, label: str, query: str, limit: int) -> list[ValueHit]:
+        """The values that hold the words, by looking at each of them."""
+        from plait.store.sqlite.words import tokenize  # what a word is, is not what this is an oracle for
+
+        words = parse(query, tokenize)
+        there = [name for name in self.values if name[0] == label and self._is_there(name)] if words else []
+        tokens = {name: tokenize(fold(self.values[name][-1].value.content or "")) for name in there}
+        mean = sum(map(len, tokens.values())) / (len(tokens) or 1) or 1.0
+        finder = snippets.Finder(words, tokenize)
+        hits: list[ValueHit] = []
+        for name in reversed(there):  # of equal ones the last made comes first
+            spots = occurrences(words, tokens[name])
+            if spots is not None:
+                score = sum(_frequency(len(spot), len(tokens[name]) / mean) for spot in spots)
+                value = _out(self.values[name][-1].value)
+                snippet = snippets.make((value.content or "")[:100_000], finder)
+                hits.append(ValueHit(value, snippet.text, snippet.highlights, score))
+        return sorted(hits, key=lambda hit: -hit.score)[:limit]
+
+    def prune(self, before_us: int | None, keep: int | None) -> int:
+        """Forget the first versions that are old, or more than are to be kept beside the newest."""
+        count = 0
+        for name, kept in self.values.items():
+            earlier = kept[:-1]
+            beyond = len(earlier) - keep if keep is not None else 0
+            gone = 0
+            while gone < len(earlier) and (gone < beyond or _older(earlier[gone], before_us)):
+                gone += 1
+            self.values[name] = kept[gone:]
+            count += gone
+        return count
+
+    def copied(self, base: int) -> Shelf:
+        """What the values say now, as first versions after `base`."""
+        copies = {
+            name: [Kept(structs.replace(kept[-1].value, version=base + 1), kept[-1].operation)]
+            for name, kept in self.values.items()
+            if kept[-1].value.content is not None
+        }
+        return Shelf(base, copies)
+
     def raised(self, base: int) -> Shelf:
         """The same with versions that come after `base`."""
         shift = max(base - self.base, 0)
@@ -80,6 +136,15 @@ class Shelf:
             for name, kept in self.values.items()
         }
         return Shelf(self.base + shift, values)
+
+
+def _older(item: Kept, before_us: int | None) -> bool:
+    return before_us is not None and times.to_us(item.value.written_at) < before_us
+
+
+def _frequency(count: int, length: float) -> float:
+    """How well a phrase suits a text: BM25's part that is not about how rare it is."""
+    return count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length))
 
 
 def _out(value: Value) -> Value:

@@ -24,6 +24,7 @@ from plait.model import (
     SessionPage,
     Totals,
     Value,
+    ValueHit,
 )
 from plait.store.protocol import (
     Described,
@@ -467,6 +468,34 @@ class AsyncContextual(AsyncStore, Protocol):
         self, session: SessionRef, label: str, key: str = "", *, before: int | None = None, limit: int = 100
     ) -> list[Value]:
         """The versions that are kept, newest first, those before a version only if that is given."""
+        ...
+
+    async def count_values(self, session: SessionRef, label: str, prefix: str = "") -> int:
+        """How many values of a label are there whose keys begin with `prefix`."""
+        ...
+
+    async def value_names(
+        self, session: SessionRef, *, after: tuple[str, str | None] | None = None, limit: int = 100
+    ) -> list[tuple[str, str]]:
+        """The labels and keys of the session's next values, in order, also of those that were deleted.
+
+        `after` is a label and a key, or a label and `None` to pass over the rest of its keys.
+        """
+        ...
+
+    async def search_values(self, session: SessionRef, label: str, query: str, *, limit: int = 10) -> list[ValueHit]:
+        """The values of a label that hold every word of `query`, the best match first.
+
+        The words are those of `Search`: `"quotes"` a phrase, nothing refused. Every value that was
+        written when this was called is searched, in what it says now.
+        """
+        ...
+
+    async def prune_values(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget versions written before a time, or more than `keep` beside the newest; answers how many.
+
+        The newest version of a value stays. Never one that comes after another one that stays.
+        """
         ...
 
 

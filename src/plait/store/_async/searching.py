@@ -8,9 +8,9 @@ from functools import partial
 
 from plait.errors import StoreBusyError, StoreUnavailableError, UnsupportedError
 from plait.logic.words import Tokenize
-from plait.model import Hit
+from plait.model import Hit, ValueHit
 from plait.store.driver import Driver
-from plait.store.plans import indexing, search
+from plait.store.plans import indexing, search, value_search
 from plait.store.protocol import Scope, Search, SessionRef
 
 log = logging.getLogger("plait")
@@ -22,13 +22,18 @@ async def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us
 
     Where the index cannot be written, what it lacks is read and compared.
     """
-    tokenize = _tokenizer(driver)
+    ask = partial(search.search, within, asked, _tokenizer(driver))
+    found: list[Hit] | None = None
     if not getattr(driver, "read_only", False):
-        try:
-            await catch_up(driver, within, now_us)
-        except (StoreBusyError, StoreUnavailableError) as error:
-            log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
-    return await driver.read_async(partial(search.search, within, asked, tokenize))
+        found = await driver.read_async(partial(ask, if_complete=True))
+        if found is None:
+            try:
+                await catch_up(driver, within, now_us)
+            except (StoreBusyError, StoreUnavailableError) as error:
+                log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
+    if found is None:
+        found = await driver.read_async(ask)
+    return found or []
 
 
 async def shown(
@@ -75,6 +80,23 @@ async def build(driver: Driver, now_us: int, *, rebuild: bool, progress: Progres
     return total
 
 
+async def find_values(driver: Driver, session: SessionRef, label: str, query: str, limit: int) -> list[ValueHit]:
+    """The values of a label that hold the words; where the index cannot be written, what it lacks is read."""
+    tokenize = _tokenizer(driver)
+    if not getattr(driver, "read_only", False):
+        try:
+            await _index_values(driver, session)
+        except (StoreBusyError, StoreUnavailableError) as error:
+            log.info("the index of values could not be brought up to date, its gap is read instead: %s", error)
+    return await driver.read_async(partial(value_search.search, session, label, query, limit, tokenize))
+
+
+async def _index_values(driver: Driver, session: SessionRef) -> None:
+    more = await driver.read_async(partial(value_search.behind, session))
+    while more:
+        more = await driver.write_async(partial(value_search.catch_up, session), value_search.STEP_BYTES)
+
+
 async def cleanse(driver: Driver, now_us: int) -> None:
     """Make what was deleted unfindable in the index's own pages, as far as an index was ever asked for."""
     if await driver.read_async(partial(indexing.behind, Scope())) is not None:
@@ -82,3 +104,8 @@ async def cleanse(driver: Driver, now_us: int) -> None:
         while not await driver.write_async(partial(indexing.drain, indexing.STEP_ROWS)):
             pass
         await driver.write_async(indexing.merge)
+    for session in await driver.read_async(value_search.indexed):
+        await _index_values(driver, session)
+    while not await driver.write_async(partial(value_search.drain, value_search.STEP_ROWS)):
+        pass
+    await driver.write_async(value_search.cleanse)

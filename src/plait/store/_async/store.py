@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
+from plait.logic.values import check_operation
+from plait.logic.values import prepare as prepare_value
 from plait.model import (
     LEAF,
     Changes,
@@ -25,6 +27,8 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Value,
+    ValueHit,
 )
 from plait.pauses import aside_async
 from plait.store._async import removing
@@ -41,6 +45,7 @@ from plait.store.plans import (
     read,
     removal,
     stamping,
+    values,
 )
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
@@ -311,6 +316,78 @@ class AsyncPlanStore:
         finally:
             self._counted.forget()
 
+    # -- values ----------------------------------------------------------------
+
+    async def read_value(self, session: SessionRef, label: str, key: str = "") -> Value | None:
+        return await self.driver.read_async(partial(values.read, session, label, key))
+
+    async def values(
+        self,
+        session: SessionRef,
+        label: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        prefix: str = "",
+        budget_bytes: int = 4 << 20,
+    ) -> list[Value]:
+        plan = partial(values.listing, session, label, after, limit, prefix, budget_bytes)
+        return await self.driver.read_async(plan)
+
+    async def write_value(
+        self,
+        session: SessionRef,
+        label: str,
+        key: str,
+        content: str | None,
+        *,
+        description: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tokens: int = 0,
+        expect: int | None = None,
+        operation: str,
+        created_at_us: int,
+    ) -> Value:
+        new = prepare_value(label, key, content, description, metadata, tokens)
+        check_operation(operation)
+        mark = common.Mark(created_at_us, operation)
+        return await self.driver.write_async(partial(values.write, session, new, expect, mark), new.bytes)
+
+    async def value_history(
+        self, session: SessionRef, label: str, key: str = "", *, before: int | None = None, limit: int = 100
+    ) -> list[Value]:
+        return await self.driver.read_async(partial(values.history, session, label, key, before, limit))
+
+    async def count_values(self, session: SessionRef, label: str, prefix: str = "") -> int:
+        return await self.driver.read_async(partial(values.count, session, label, prefix))
+
+    async def value_names(
+        self, session: SessionRef, *, after: tuple[str, str | None] | None = None, limit: int = 100
+    ) -> list[tuple[str, str]]:
+        return await self.driver.read_async(partial(values.names, session, after, limit))
+
+    async def search_values(self, session: SessionRef, label: str, query: str, *, limit: int = 10) -> list[ValueHit]:
+        from plait.store._async import searching
+
+        return await searching.find_values(self.driver, session, label, query, limit)
+
+    async def prune_values(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget earlier versions of values, a bounded transaction at a time."""
+        count, after = 0, ""
+        while ids := await self.driver.read_async(partial(feed.sessions_of, scope, after)):
+            for id in ids:
+                count += await self._prune_values(SessionRef(scope, id), before_us, keep)
+            after = ids[-1]
+        return count
+
+    async def _prune_values(self, session: SessionRef, before_us: int | None, keep: int | None) -> int:
+        count, place = 0, 0
+        while True:
+            place, gone = await self.driver.write_async(partial(values.prune, session, place, before_us, keep))
+            count += gone
+            if not place:
+                return count
+
     # -- the feed --------------------------------------------------------------
 
     async def changes(self, session: SessionRef, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
@@ -384,6 +461,7 @@ class AsyncPlanStore:
         hidden = await self.stage(target)
         try:
             copied = await self._copy(session, path, hidden) if path is not None else 0
+            await self._copy_values(session, hidden)
             await self.driver.write_async(
                 partial(staging.publish_copy, session, path, hidden, target, name, self._mark(created_at_us))
             )
@@ -404,6 +482,13 @@ class AsyncPlanStore:
             if not copied:
                 return count
             count += copied
+
+    async def _copy_values(self, session: SessionRef, hidden: SessionRef) -> None:
+        """Copy what the values of a session say into a hidden one, a bounded transaction at a time."""
+        place, done = 0, not await self.driver.read_async(partial(values.any_of, session))
+        while not done:
+            step = partial(values.copy_step, session, hidden, place, self._mark())
+            place, done = await self.driver.write_async(step, values.COPY_BYTES)
 
     async def _purge(self) -> bool:
         """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""

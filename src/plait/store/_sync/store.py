@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
+from plait.logic.values import check_operation
+from plait.logic.values import prepare as prepare_value
 from plait.model import (
     LEAF,
     Changes,
@@ -25,6 +27,8 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Value,
+    ValueHit,
 )
 from plait.pauses import aside
 from plait.store._sync import removing
@@ -41,6 +45,7 @@ from plait.store.plans import (
     read,
     removal,
     stamping,
+    values,
 )
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
@@ -311,6 +316,78 @@ class PlanStore:
         finally:
             self._counted.forget()
 
+    # -- values ----------------------------------------------------------------
+
+    def read_value(self, session: SessionRef, label: str, key: str = "") -> Value | None:
+        return self.driver.read(partial(values.read, session, label, key))
+
+    def values(
+        self,
+        session: SessionRef,
+        label: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        prefix: str = "",
+        budget_bytes: int = 4 << 20,
+    ) -> list[Value]:
+        plan = partial(values.listing, session, label, after, limit, prefix, budget_bytes)
+        return self.driver.read(plan)
+
+    def write_value(
+        self,
+        session: SessionRef,
+        label: str,
+        key: str,
+        content: str | None,
+        *,
+        description: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tokens: int = 0,
+        expect: int | None = None,
+        operation: str,
+        created_at_us: int,
+    ) -> Value:
+        new = prepare_value(label, key, content, description, metadata, tokens)
+        check_operation(operation)
+        mark = common.Mark(created_at_us, operation)
+        return self.driver.write(partial(values.write, session, new, expect, mark), new.bytes)
+
+    def value_history(
+        self, session: SessionRef, label: str, key: str = "", *, before: int | None = None, limit: int = 100
+    ) -> list[Value]:
+        return self.driver.read(partial(values.history, session, label, key, before, limit))
+
+    def count_values(self, session: SessionRef, label: str, prefix: str = "") -> int:
+        return self.driver.read(partial(values.count, session, label, prefix))
+
+    def value_names(
+        self, session: SessionRef, *, after: tuple[str, str | None] | None = None, limit: int = 100
+    ) -> list[tuple[str, str]]:
+        return self.driver.read(partial(values.names, session, after, limit))
+
+    def search_values(self, session: SessionRef, label: str, query: str, *, limit: int = 10) -> list[ValueHit]:
+        from plait.store._sync import searching
+
+        return searching.find_values(self.driver, session, label, query, limit)
+
+    def prune_values(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget earlier versions of values, a bounded transaction at a time."""
+        count, after = 0, ""
+        while ids := self.driver.read(partial(feed.sessions_of, scope, after)):
+            for id in ids:
+                count += self._prune_values(SessionRef(scope, id), before_us, keep)
+            after = ids[-1]
+        return count
+
+    def _prune_values(self, session: SessionRef, before_us: int | None, keep: int | None) -> int:
+        count, place = 0, 0
+        while True:
+            place, gone = self.driver.write(partial(values.prune, session, place, before_us, keep))
+            count += gone
+            if not place:
+                return count
+
     # -- the feed --------------------------------------------------------------
 
     def changes(self, session: SessionRef, *, after: str | None, limit: int, budget_bytes: int) -> Changes:
@@ -384,6 +461,7 @@ class PlanStore:
         hidden = self.stage(target)
         try:
             copied = self._copy(session, path, hidden) if path is not None else 0
+            self._copy_values(session, hidden)
             self.driver.write(
                 partial(staging.publish_copy, session, path, hidden, target, name, self._mark(created_at_us))
             )
@@ -404,6 +482,13 @@ class PlanStore:
             if not copied:
                 return count
             count += copied
+
+    def _copy_values(self, session: SessionRef, hidden: SessionRef) -> None:
+        """Copy what the values of a session say into a hidden one, a bounded transaction at a time."""
+        place, done = 0, not self.driver.read(partial(values.any_of, session))
+        while not done:
+            step = partial(values.copy_step, session, hidden, place, self._mark())
+            place, done = self.driver.write(step, values.COPY_BYTES)
 
     def _purge(self) -> bool:
         """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""

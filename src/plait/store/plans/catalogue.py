@@ -11,7 +11,7 @@ from plait.errors import ConflictError
 from plait.logic.cursors import ListCursor
 from plait.model import Json, SessionInfo, SessionPage
 from plait.store.plan import Ask, Do, Head, Plan, Put, Row
-from plait.store.plans import common, read
+from plait.store.plans import common, read, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import Described, Scope, SessionRef
 
@@ -173,6 +173,7 @@ def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> P
     yield Do("drop_activity", (ref.scope.tenant, ref.scope.owner, head.active_at_us // common.BUCKET_US, head.session))
     yield Do("drop_info", (head.session,))
     yield Put("add_purge", [(head.incarnation,)])
+    yield from values.leave(head)
     yield from common.record(head, "delete session", mark, {})
     head.live = head.leaf = head.messages = head.bytes = head.tokens = head.overlays = 0
     head.set_path((0, 0, 0))

@@ -10,7 +10,7 @@ from plait.logic import slices
 from plait.logic.ids import can_be_stored
 from plait.model import Damaged, Json
 from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Row
-from plait.store.plans import append, common, messages, overlays
+from plait.store.plans import append, common, messages, overlays, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewMessage, SessionRef, Updated
 
@@ -182,6 +182,8 @@ def purge_step(incarnation: int, limit: int) -> Plan[bool]:
         yield Do("drop_message_ids", (incarnation, listed))
         yield Do("drop_messages", (listed,))
         yield Do("add_search_pending", (listed,))
+        return True
+    if (yield from values.purge_step(incarnation, limit)):
         return True
     yield from overlays.purge(incarnation)
     yield Do("drop_strands", (incarnation,))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from plait import jsontext
 from plait.errors import LimitError, SessionDeletedError
-from plait.logic.ids import STAGE_PREFIX, can_be_stored
+from plait.logic.ids import SHARED_SESSION, can_be_stored, is_hidden
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
 from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take, Turn
@@ -43,7 +43,8 @@ def take(ref: SessionRef) -> Plan[Head | None]:
         )
     if head is None or not head.live:
         return None
-    yield Bind(ref, head.incarnation)
+    if ref.incarnation is None:
+        yield Bind(ref, head.incarnation)
     return head
 
 
@@ -62,7 +63,8 @@ def create(ref: SessionRef, mark: Mark, *, created_at_us: int | None = None) -> 
     yield Forget(ref)
     head: Head | None = yield Take(ref)
     assert head is not None
-    yield Put("add_activity", [(*_scope(ref), mark.at_us // BUCKET_US, head.session)])
+    if ref.id != SHARED_SESSION:
+        yield Put("add_activity", [(*_scope(ref), mark.at_us // BUCKET_US, head.session)])
     yield from _turn(head, mark)
     yield Bind(ref, incarnation)
     return head
@@ -94,7 +96,7 @@ def touch(ref: SessionRef, head: Head, mark: Mark) -> Plan[None]:
     old, new = head.active_at_us // BUCKET_US, mark.at_us // BUCKET_US
     head.active_at_us = mark.at_us
     head.changed = True
-    if old != new and not ref.id.startswith(STAGE_PREFIX):  # no listing shows a stage
+    if old != new and not is_hidden(ref.id):
         yield Do("drop_activity", (*_scope(ref), old, head.session))
         yield Put("add_activity", [(*_scope(ref), new, head.session)])
         yield from _turn(head, mark)
@@ -294,11 +296,21 @@ def resolve(head: Head, leaf: Parent) -> Plan[int]:
     return 0 if leaf is None else (yield from find(head, leaf))
 
 
+def path_of(head: Head, leaf: Parent) -> Plan[Path]:
+    """The path to `leaf` in this committed state, its `leaf_id` still to be found."""
+    return Path(head.incarnation, head.version, None, (yield from path_to((yield from resolve(head, leaf)))))
+
+
 def fixed_path(head: Head, leaf: Parent) -> Plan[Path]:
     """The path to `leaf` in this committed state."""
-    ranges = yield from path_to((yield from resolve(head, leaf)))
+    path = yield from path_of(head, leaf)
+    return Path(path.incarnation, path.version, (yield from last_id(path.ranges)), path.ranges)
+
+
+def last_id(ranges: Sequence[Range]) -> Plan[str | None]:
+    """The id of the newest surviving message of a path's ranges (root first)."""
     row = yield from last_row(reversed(ranges))
-    return Path(head.incarnation, head.version, row[1] if row else None, ranges)
+    return row[1] if row else None
 
 
 def claim(head: Head, id: str, *, made: bool) -> Plan[int | None]:

@@ -338,6 +338,9 @@ def _recorded(
         version=version,
         at=times.from_us(at_us),
         cursor=cursor,
+        label=data.get("label"),
+        key=data.get("name"),
+        value_version=data.get("value"),
     )
 
 

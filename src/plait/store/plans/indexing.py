@@ -21,6 +21,16 @@ DRAIN_ROWS = 100
 Behind = list[SessionRef] | None
 
 
+def state(within: SessionRef | Scope, head: Head | None) -> Plan[tuple[bool, bool]]:
+    """Whether the index is switched on, and whether it is up to date about a session, whose head is given, or a scope."""
+    if isinstance(within, SessionRef):
+        life = 0 if head is None else head.incarnation
+        mark: list[Row] = yield Ask("search_mark", (within.scope.tenant, within.scope.owner, life))
+        return bool(mark), mark == [(0,)]
+    on = bool((yield Ask("search_is_on")))
+    return on, on and not (yield Ask("search_behind", (within.tenant, within.owner), heavy=True))
+
+
 def behind(within: SessionRef | Scope | None) -> Plan[Behind]:
     """The sessions that the index is to be brought up to date about; `None` if it is not switched on.
 

@@ -107,9 +107,11 @@ def outermost_on(head: Head, ranges: Sequence[Range]) -> Plan[list[Lying]]:
 
 def outermost_near_end(head: Head, ranges: Sequence[Range]) -> Plan[tuple[list[Lying], int]]:
     """Those at the end of a path, without looking at all; and the seq up to which more may lie."""
+    if not head.overlays:
+        return [], 0
     found: list[Row] = []
     unseen_upto = 0
-    for item in reversed(ranges[-NEAR:]) if head.overlays else ():
+    for item in reversed(ranges[-NEAR:]):
         rows = yield Ask("overlays_down", (key_of(item.strand, item.lo), key_of(item.strand, item.hi), NEAR))
         found += rows
         unseen_upto = seq_of(rows[-1][_PLACE]) if len(rows) == NEAR else item.lo - 1

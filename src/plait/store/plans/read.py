@@ -82,7 +82,7 @@ def recent(
     head = yield from common.take(ref)
     if head is None:
         return None
-    fixed = yield from common.fixed_path(head, leaf)
+    fixed = yield from common.path_of(head, leaf)
     end: End | None = None
     lying: list[overlays.Lying] = []
     if count is not None or budget_bytes is not None:
@@ -93,7 +93,9 @@ def recent(
         lying = yield from overlays.outermost_on(head, fixed.ranges)
         end = yield from _suffix_end(fixed, _spans(lying), count, budget_bytes)
     shown = [item for item in lying if item.last >= end.start] if end.rows else []
-    fixed = replace(fixed, laid=(yield from overlays.laid(shown, fixed.ranges))) if shown else fixed
+    laid = (yield from overlays.laid(shown, fixed.ranges)) if shown else ()
+    leaf_id = end.loaded[-1].id if end.loaded else (yield from common.last_id(fixed.ranges))
+    fixed = Path(fixed.incarnation, fixed.version, leaf_id, fixed.ranges, laid)
     return fixed, (yield from _suffix(head, fixed, end, counted))
 
 
@@ -158,8 +160,10 @@ def _rows(ranges: Iterable[Range], newest_first: bool, limit: int, budget_bytes:
         args = (messages.LARGE_BYTES, *keys, limit - len(rows))
         found = yield Ask(query, args, budget_bytes=budget_bytes, size_at=messages.BYTES)
         rows += found
-        budget_bytes -= sum(row[messages.BYTES] for row in found)
-        if len(rows) >= limit or budget_bytes <= 0:
+        if len(rows) >= limit:
+            break
+        budget_bytes -= sum([row[messages.BYTES] for row in found])
+        if budget_bytes <= 0:
             break
     return rows
 
@@ -356,13 +360,16 @@ def _goes_on(head: Head, last: Count, end: Range) -> Plan[bool]:
 
 
 def _newest(path: Path, count: int) -> Plan[Found | None]:
-    """The newest rows of a path, oldest first; `None` if they are not little."""
-    ranges = common.between(path.ranges, None, None, newest_first=True)
-    rows = (yield from _rows(ranges, True, count, messages.LARGE_BYTES + 1)) if count else []
-    if sum(row[messages.BYTES] for row in rows) > messages.LARGE_BYTES:
+    """The newest rows of a path, oldest first, whatever lies on it; `None` if they are not little."""
+    if not count:
+        return []
+    # One more than asked for: the message that the oldest answers.
+    rows = yield from _rows(reversed(path.ranges), True, count + 1, messages.LARGE_BYTES + 1)
+    above = rows.pop()[messages.ID] if len(rows) > count else None
+    if sum([row[messages.BYTES] for row in rows]) > messages.LARGE_BYTES:
         return None
-    path = replace(path, laid=()) if path.laid else path
-    return (yield from _built(path, rows[::-1]))
+    rows.reverse()
+    return (yield from messages.build(rows, above))
 
 
 def _shown(path: Path, end: End) -> Plan[Found]:

@@ -82,13 +82,18 @@ class Asked(Struct):
         return since <= at_us < until and (not self.search.roles or role in self.search.roles)
 
 
-def search(within: SessionRef | Scope, asked: Search, tokenize: Tokenize) -> Plan[list[Hit]]:
-    """The messages that hold all the words, in the order asked for."""
-    words = parse(asked.query, tokenize)
+def search(
+    within: SessionRef | Scope, asked: Search, tokenize: Tokenize, *, if_complete: bool = False
+) -> Plan[list[Hit] | None]:
+    """The messages that hold all the words, in the order asked for; `None` if the index must first be `if_complete`."""
     head = (yield from common.take(within)) if isinstance(within, SessionRef) else None
+    on, complete = yield from indexing.state(within, head)
+    if if_complete and not complete:
+        return None
+    words = parse(asked.query, tokenize)
     if not words or asked.limit < 1 or (head is None and isinstance(within, SessionRef)):
         return []
-    question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), bool((yield Ask("search_is_on"))))
+    question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), on)
     if isinstance(within, SessionRef):
         assert head is not None
         question.removals = bool(head.removals)
@@ -363,18 +368,20 @@ def _frequency(count: int, length: float) -> float:
 
 def _shown(scope: Scope, found: Sequence[Found], asked: Asked) -> Plan[list[Hit]]:
     """Hits as a user sees them, each looked at once more as it is now."""
-    rows: dict[int, Row] = {}
+    if not found:
+        return []
     keys = jsontext.encode([item.key for item in found])
-    for row in (yield Ask("messages_by_keys", (messages.LARGE_BYTES, keys), heavy=True)):
-        rows[row[messages.KEY]] = row
+    listed = yield Ask("messages_by_keys", (messages.LARGE_BYTES, keys), heavy=True)
+    rows: dict[int, Row] = {row[messages.KEY]: row for row in listed}
     places: dict[str, Places] = {}
     hits: list[Hit] = []
     for item in found:
         if item.session not in places:
             here = [other.key for other in found if other.session == item.session]
             places[item.session] = yield from _places(SessionRef(scope, item.session), here)
-        if item.key in rows:
-            hits.append((yield from _hit(item, rows[item.key], places[item.session], asked)))
+        row = rows.get(item.key)
+        if row is not None:
+            hits.append((yield from _hit(item, row, places[item.session], asked)))
     return hits
 
 
@@ -382,6 +389,7 @@ class Places(Struct, frozen=True):
     """What of a session says where a hit is: its active path and that one's leaf, and which overlays end where."""
 
     path: tuple[Range, ...]
+    by_strand: dict[int, Range]
     leaf_id: str
     ends: dict[int, list[int]]
     """For each hit that overlays cover on some path, the keys of the places where these end."""
@@ -390,20 +398,21 @@ class Places(Struct, frozen=True):
 def _places(ref: SessionRef, keys: Sequence[int]) -> Plan[Places]:
     head: Head | None = yield Take(ref)
     if head is None:
-        return Places((), "", {})
+        return Places((), {}, "", {})
     path = yield from common.path_to(head.leaf)
-    row = yield from common.last_row(reversed(path))
+    leaf_id = yield from common.last_id(path)
     ends = {key: [item.place for item in over] for key, over in (yield from overlays.over(head, keys)).items()}
-    return Places(path, row[1] if row else "", ends)
+    return Places(path, {item.strand: item for item in path}, leaf_id or "", ends)
 
 
 def _hit(item: Found, row: Row, places: Places, asked: Asked) -> Plan[Hit]:
-    on_path, leaf_id, path = common.on_ranges(item.key, places.path), places.leaf_id, places.path
+    on_path, leaf_id, path = _within(item.key, places.by_strand), places.leaf_id, places.path
     if not on_path:
         last = yield Ask("last_in_range", (item.key, key_of(strand_of(item.key), MAX_SEQ)))
         leaf_id = last[0][1]
         path = (Range(strand_of(item.key), item.seq, seq_of(last[0][0])),)
     snippet = snippets.make((yield from indexing.text_of(row)), asked.finder)
+    ends = places.ends.get(item.key)
     return Hit(
         session_id=item.session,
         id=row[messages.ID],
@@ -414,6 +423,6 @@ def _hit(item: Found, row: Row, places: Places, asked: Asked) -> Plan[Hit]:
         highlights=snippet.highlights,
         score=item.score,
         on_path=on_path,
-        covered=any(common.on_ranges(end, path) for end in places.ends.get(item.key, ())),
+        covered=ends is not None and any(common.on_ranges(end, path) for end in ends),
         leaf_id=leaf_id,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plait.errors import ConflictError, StaleValueError
 from plait.logic.strands import key_of, seq_of
 from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Take
-from plait.store.plans import common, overlays, read
+from plait.store.plans import common, overlays, read, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import Path, Range, SessionRef
 
@@ -21,6 +21,7 @@ def begin(stage: SessionRef, target: SessionRef, mark: Mark, created_at_us: int 
     made = yield from common.create(stage, mark, created_at_us=created_at_us)
     if head is not None:  # the tombstone of an earlier life: its numbers go on
         made.next_seq, made.version = head.next_seq, head.version
+        yield from values.begin_after(made, head)
     made.changed = True
     yield from common.silence(made)
     yield Do("drop_activity", (stage.scope.tenant, stage.scope.owner, mark.at_us // common.BUCKET_US, made.session))
@@ -43,6 +44,8 @@ def discard(stage: SessionRef) -> Plan[int | None]:
 
 def forget(stage: SessionRef, head: Head) -> Plan[None]:
     """Remove all rows that say a hidden session ever was; its messages are somebody else's care."""
+    yield from values.leave(head)
+    yield Do("drop_shelf", (head.session,))
     yield Do("drop_info", (head.session,))
     yield Do("drop_changes", (head.session,))
     yield Do("drop_pulse", (head.session,))
@@ -68,6 +71,7 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
         session = old.session
         yield Do("move_changes", (session, 0, head.session))
         yield Do("move_info", (session, head.session))
+        yield from values.move(head, old)
         yield Do("drop_session", (session,))
     yield Do("rename_session", (session, target.id, head.session))
     bucket = head.active_at_us // common.BUCKET_US
@@ -83,7 +87,7 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
 
 def _renumber(head: Head, old: Head) -> Plan[None]:
     """Number a hidden session's changes after those of a life that the target had while it was written."""
-    if not (yield Ask("numbered_before", (head.incarnation, old.version))):
+    if not (yield Ask("numbered_before", (head.incarnation, old.version, head.session))):
         head.version = max(head.version, old.version)
         return
     yield Do("graft_versions", (old.version, 0, head.incarnation))
@@ -102,6 +106,8 @@ def publish_copy(
     origin = yield from common.take(source)
     if origin is not None and path is not None and head.leaf:
         yield from overlays.copy(origin, path.ranges, head, mark)
+    if origin is not None and path is not None:
+        yield from values.copy_changed(origin, path.version, head, mark)
     yield Put("add_info", [(head.session, name, None, source.id, 0, "{}", "{}")])
     return (yield from publish(stage, target, mark))
 

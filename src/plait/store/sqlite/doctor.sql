@@ -94,7 +94,7 @@ SELECT m.id, m.key FROM session AS s
 -- activity_missing
 -- Sessions that a listing would not find.
 SELECT s.id FROM session AS s
- WHERE s.live = 1 AND s.id NOT GLOB 'plait:stage:*'
+ WHERE s.live = 1 AND s.id NOT GLOB 'plait:stage:*' AND s.id <> 'plait:shared'
    AND NOT EXISTS (SELECT 1 FROM activity WHERE tenant = s.tenant AND owner = s.owner
                       AND bucket = s.active_at / 60000000 AND session = s.session);
 
@@ -165,3 +165,37 @@ SELECT m.id, m.key FROM search_progress AS p
 SELECT d.id FROM message_words_docsize AS d
  WHERE NOT EXISTS (SELECT 1 FROM main.message WHERE key = d.id)
    AND NOT EXISTS (SELECT 1 FROM search_pending WHERE key = d.id);
+
+-- values_without_session
+-- Values on a shelf that no session has and that is not being removed.
+SELECT v.label, v.key FROM value AS v
+ WHERE NOT EXISTS (SELECT 1 FROM shelf AS s WHERE s.shelf = v.shelf)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = v.shelf);
+
+-- shelves_without_session
+-- Places for the values of a session that is not there.
+SELECT s.session FROM shelf AS s LEFT JOIN session AS x ON x.session = s.session
+ WHERE x.session IS NULL OR (x.live = 0 AND s.shelf IS NOT NULL);
+
+-- versions_without_value
+-- What versions of a value say that is not there.
+SELECT t.value, t.version FROM value_text AS t
+ WHERE NOT EXISTS (SELECT 1 FROM value AS v WHERE v.value = t.value)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = t.value >> 32);
+
+-- slices_without_version
+-- Pieces of a version that is not there, or that says it has none.
+SELECT s.value, s.version, s.n FROM value_slice AS s
+ WHERE NOT EXISTS (SELECT 1 FROM value_text AS t WHERE t.value = s.value AND t.version = s.version AND t.flags & 2)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = s.value >> 32);
+
+-- values_at_another_version
+-- Values whose newest version is not the one they name, or that are not there as it says.
+SELECT v.label, v.key, v.version FROM value AS v
+ WHERE NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = v.shelf)
+   AND (SELECT max(t.version) FROM value_text AS t WHERE t.value = v.value) IS NOT v.version
+    OR v.there <> (SELECT t.body IS NOT NULL FROM value_text AS t WHERE t.value = v.value AND t.version = v.version);
+
+-- values_past_the_counter
+-- Values whose number their shelf has yet to give.
+SELECT v.label, v.key FROM value AS v JOIN shelf AS s ON s.shelf = v.shelf WHERE v.value & 4294967295 >= s.next;

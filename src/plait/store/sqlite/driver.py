@@ -21,7 +21,7 @@ from plait.store.sqlite import connection as files
 from plait.store.sqlite import upkeep
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.errors import translate
-from plait.store.sqlite.executor import Executor, LookAgain, TooHeavy, Writing
+from plait.store.sqlite.executor import Executor, TooHeavy, Writing
 from plait.store.sqlite.statements import load
 from plait.store.sqlite.writer import Entry, Writer
 
@@ -165,7 +165,8 @@ class SQLiteDriver:
 
     def read(self, plan: PlanFactory[T]) -> T:
         """Run a plan in one snapshot, in this thread."""
-        self.open()
+        if not self._opened or self._closed:
+            self.open()
         try:
             return self._read(plan, on_loop=False)
         except (apsw.Error, MemoryError) as error:
@@ -173,7 +174,8 @@ class SQLiteDriver:
 
     async def read_async(self, plan: PlanFactory[T]) -> T:
         """Run a plan in one snapshot: on the loop if it is light, in a thread if it is not."""
-        await self._open_async()
+        if not self._opened or self._closed:
+            await self._open_async()
         try:
             return self._read(plan, on_loop=True)
         except (TooHeavy, apsw.BusyError):
@@ -182,33 +184,20 @@ class SQLiteDriver:
             raise translate(error) from error
 
     def _read(self, plan: PlanFactory[T], *, on_loop: bool) -> T:
-        with self._reader(on_loop=on_loop) as executor:
-            executor.refuse_heavy = on_loop
-            if on_loop and executor.veiled:  # what has been taken away may have to be passed over row by row
-                raise TooHeavy
+        if self.settings.in_memory:
+            with self._memory(on_loop=on_loop) as executor:
+                return executor.read(plan, on_loop=on_loop)
+        executor = self._check_out()
+        try:
+            if on_loop:
+                return executor.read(plan, on_loop=True)
+            executor.connection.set_busy_timeout(self.settings.busy_timeout_ms)
             try:
-                result = self._run(executor, plan)
-            except LookAgain:
-                if on_loop:
-                    raise TooHeavy from None
-                result = self._look_and_run(executor, plan)
-            for bind in executor.binds:
-                bind.ref.incarnation = bind.incarnation
-            return result
-
-    def _run(self, executor: Executor, plan: PlanFactory[T]) -> T:
-        executor.binds.clear()
-        with executor.snapshot():
-            return executor.run(plan)
-
-    def _look_and_run(self, executor: Executor, plan: PlanFactory[T]) -> T:
-        """Run a plan after a big delete has come or is done with; another may come meanwhile."""
-        while True:
-            executor.look()
-            try:
-                return self._run(executor, plan)
-            except LookAgain:
-                continue
+                return executor.read(plan, on_loop=False)
+            finally:
+                executor.connection.set_busy_timeout(0)
+        finally:
+            self._check_in(executor)
 
     def commits(self) -> int | None:
         """A number that is another one once anybody has committed; `None` where that cannot be told.
@@ -230,24 +219,8 @@ class SQLiteDriver:
             except apsw.Error as error:
                 raise translate(error) from error
 
-    @contextmanager
-    def _reader(self, *, on_loop: bool) -> Generator[Executor]:
-        """A reading connection for the time of one plan."""
-        if self.settings.in_memory:
-            with self._memory(on_loop=on_loop) as executor:
-                yield executor
-            return
-        executor = self._check_out()
-        try:
-            if not on_loop:
-                executor.connection.set_busy_timeout(self.settings.busy_timeout_ms)
-            yield executor
-        finally:
-            if not on_loop:
-                executor.connection.set_busy_timeout(0)
-            self._check_in(executor)
-
     def _check_out(self) -> Executor:
+        """A reading connection for the time of one plan."""
         with self._lock:
             while self._forking:  # or readers that take turns would keep the fork waiting for ever
                 self._quiet.wait()
@@ -271,7 +244,8 @@ class SQLiteDriver:
                     executor.connection.close()
                 else:
                     self._idle.append(executor)
-            self._quiet.notify_all()
+            if self._forking:
+                self._quiet.notify_all()
 
     @contextmanager
     def _memory(self, *, on_loop: bool) -> Generator[Executor]:

@@ -89,22 +89,45 @@ class Executor:
         self.veiled = veil.look(self.connection)
 
     def claim(self, step: Claim) -> int | None:
-        rows = self._run(self._texts["find_message"], step).fetchall()
+        rows = self._run(self._texts["find_message"], (step.incarnation, step.id)).fetchall()
         return rows[0][0] if rows else None
 
     answers: ClassVar[Answers] = {Ask: ask, Take: take, Claim: claim, Bind: bind}
     """What carries out each kind of step: functions, not bound methods, which would keep the connection alive."""
 
-    @contextmanager
-    def snapshot(self) -> Generator[None]:
-        """One committed state for all that is read inside; nothing stays open after it."""
+    def read(self, factory: PlanFactory[T], *, on_loop: bool) -> T:
+        """Run a plan in one committed state, and bind what it binds; no transaction stays open after it."""
+        self.refuse_heavy = on_loop
+        if on_loop and self.veiled:  # what has been taken away may have to be passed over row by row
+            raise TooHeavy
+        try:
+            result = self._in_snapshot(factory)
+        except LookAgain:
+            if on_loop:
+                raise TooHeavy from None
+            result = self._look_and_run(factory)
+        for bind in self.binds:
+            bind.ref.incarnation = bind.incarnation
+        return result
+
+    def _in_snapshot(self, factory: PlanFactory[T]) -> T:
+        self.binds.clear()
         self._looked = False
         try:
             self._run("BEGIN")
-            yield
+            return self.run(factory)
         finally:
             if self.connection.in_transaction:
                 self._run("ROLLBACK")
+
+    def _look_and_run(self, factory: PlanFactory[T]) -> T:
+        """Run a plan after a big delete has come or is done with; another may come meanwhile."""
+        while True:
+            self.look()
+            try:
+                return self._in_snapshot(factory)
+            except LookAgain:
+                continue
 
 
 def _refuse(_executor: Any, step: Any) -> Any:
@@ -242,7 +265,7 @@ class Writing(Executor):
             return None
         self._flush_rows()
         if self.veiled:
-            self._run(self._texts["free_hidden_id"], step)
+            self._run(self._texts["free_hidden_id"], (step.incarnation, step.id))
         return super().claim(step)
 
     answers: ClassVar[Answers] = {

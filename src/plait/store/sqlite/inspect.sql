@@ -35,3 +35,15 @@ SELECT 1 FROM message_words WHERE message_words MATCH :words AND rowid = :key;
 -- index_again
 -- Let the next search index a message anew.
 INSERT OR IGNORE INTO search_pending (key) VALUES (:key);
+
+-- values_in_index
+-- Values that the index is not known to be out of date about, with how many words it has of each.
+SELECT id, sz FROM value_words_docsize WHERE NOT EXISTS (SELECT 1 FROM value_pending WHERE value = id);
+
+-- value_index_holds
+-- Whether the index has all these words of a value.
+SELECT 1 FROM value_words WHERE value_words MATCH :words AND rowid = :value;
+
+-- value_again
+-- Let the next search index a value anew, or take it out.
+INSERT OR IGNORE INTO value_pending (value) VALUES (:value);

@@ -70,7 +70,7 @@ UPDATE session SET (messages, bytes, tokens) = (
 -- activity_missing
 -- Write the listing anew.
 INSERT OR IGNORE INTO activity (tenant, owner, bucket, session)
-SELECT tenant, owner, active_at / 60000000, session FROM session WHERE live = 1 AND id NOT GLOB 'plait:stage:*';
+SELECT tenant, owner, active_at / 60000000, session FROM session WHERE live = 1 AND id NOT GLOB 'plait:stage:*' AND id <> 'plait:shared';
 
 -- activity_unfounded
 -- Remove the listing.
@@ -127,3 +127,37 @@ SELECT m.key FROM search_progress AS p
 -- The next search takes them out.
 INSERT OR IGNORE INTO search_pending (key)
 SELECT d.id FROM message_words_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM main.message WHERE key = d.id);
+
+-- values_without_session
+-- Leave them to the purge, which removes them with all they say.
+INSERT OR IGNORE INTO purge (incarnation) SELECT DISTINCT v.shelf FROM value AS v
+ WHERE NOT EXISTS (SELECT 1 FROM shelf AS s WHERE s.shelf = v.shelf);
+
+-- shelves_without_session
+-- Nobody has them; what stands there is removed next.
+DELETE FROM shelf WHERE NOT EXISTS (SELECT 1 FROM session AS x WHERE x.session = shelf.session AND x.live = 1)
+   AND (shelf IS NOT NULL OR NOT EXISTS (SELECT 1 FROM session AS x WHERE x.session = shelf.session));
+
+-- versions_without_value
+-- Remove them.
+DELETE FROM value_text WHERE NOT EXISTS (SELECT 1 FROM value AS v WHERE v.value = value_text.value)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = value_text.value >> 32);
+
+-- slices_without_version
+-- Remove them.
+DELETE FROM value_slice
+ WHERE NOT EXISTS (SELECT 1 FROM value_text AS t
+                    WHERE t.value = value_slice.value AND t.version = value_slice.version AND t.flags & 2)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = value_slice.value >> 32);
+
+-- values_at_another_version
+-- The newest version that there is counts; a value without any is left as it is.
+UPDATE value SET (version, there) = (
+       SELECT t.version, t.body IS NOT NULL FROM value_text AS t
+        WHERE t.value = value.value ORDER BY t.version DESC LIMIT 1)
+ WHERE EXISTS (SELECT 1 FROM value_text AS t WHERE t.value = value.value);
+
+-- values_past_the_counter
+-- The counter goes on after them.
+UPDATE shelf SET next = 1 + coalesce((SELECT max(v.value & 4294967295) FROM value AS v WHERE v.shelf = shelf.shelf), 0)
+ WHERE shelf IS NOT NULL;

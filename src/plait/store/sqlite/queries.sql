@@ -410,7 +410,8 @@ VALUES (:session, :version, :incarnation, :kind, :operation, :at, :data);
 -- Whether a message or a change of a life has a version that is not after another one.
 SELECT 1 FROM (SELECT m.version FROM strand AS s
                 CROSS JOIN message AS m ON m.key BETWEEN s.strand << 32 AND (s.strand << 32) | 4294967295
-                WHERE s.incarnation = :incarnation LIMIT 1) WHERE version <= :version;
+                WHERE s.incarnation = :incarnation LIMIT 1) WHERE version <= :version
+ UNION ALL SELECT 1 FROM change WHERE session = :hidden AND version <= :version;
 
 -- changes_after
 -- The next changes of a session, over all its lives.
@@ -906,3 +907,282 @@ SELECT m.key, 0.0, min(m.created_at, s.active_at), m.role, s.id
 -- The sessions of a scope, not those hidden.
 SELECT tenant, owner, id FROM session
  WHERE tenant = :tenant AND owner = :owner AND live = 1 AND substr(id, 1, 12) <> 'plait:stage:';
+
+-- find_shelf
+-- Where a session's values stand.
+SELECT shelf FROM shelf WHERE session = :session AND shelf IS NOT NULL;
+
+-- add_shelf
+-- A place for a session's values, or a new one for those of a session whose earlier ones are gone.
+INSERT INTO shelf (session, shelf, base, next) VALUES (:session, :shelf, 0, 1)
+    ON CONFLICT (session) DO UPDATE SET shelf = excluded.shelf, next = 1;
+
+-- next_value
+-- A number for a session's next value, with its shelf and where versions begin there.
+UPDATE shelf SET next = next + 1 WHERE session = :session RETURNING shelf, base, next - 1;
+
+-- leave_shelf
+-- A session has no values any more; versions of later ones come after this one.
+UPDATE shelf SET shelf = NULL, base = :base WHERE session = :session;
+
+-- inherit_shelf
+-- Versions of a hidden session's values come after those of the life before.
+INSERT INTO shelf (session, shelf, base, next)
+SELECT :hidden, NULL, base, 1 FROM shelf WHERE session = :session;
+
+-- shelf_behind
+-- By how much the versions of a hidden session's values fall short of those that are in use.
+SELECT coalesce((SELECT base FROM shelf WHERE session = :session), 0) - base FROM shelf WHERE session = :hidden;
+
+-- move_shelf
+-- Hand the values of a row over to the row that takes its place.
+UPDATE shelf SET session = :session, base = base + :behind WHERE session = :hidden;
+
+-- raise_values
+-- Number the values of a shelf after versions that are in use.
+UPDATE value SET version = version + :behind WHERE value BETWEEN :lo AND :hi;
+
+-- raise_value_texts
+-- The same of what they say.
+UPDATE value_text SET version = version + :behind WHERE value BETWEEN :lo AND :hi;
+
+-- raise_value_slices
+-- The same of its further pieces.
+UPDATE value_slice SET version = version + :behind WHERE value BETWEEN :lo AND :hi;
+
+-- drop_shelf
+-- Forget where the values of a session stood that leaves no trace.
+DELETE FROM shelf WHERE session = :session;
+
+-- add_value
+-- A value.
+INSERT INTO value (value, shelf, label, key, version, there) VALUES (:value, :shelf, :label, :key, :version, :there);
+
+-- set_value
+-- Which version of a value is the newest, and whether that says something.
+UPDATE value SET version = :version, there = :there WHERE value = :value;
+
+-- add_value_text
+-- What one version of a value says.
+INSERT INTO value_text (value, version, bytes, tokens, created_at, flags, operation, about, body)
+VALUES (:value, :version, :bytes, :tokens, :created_at, :flags, :operation, :about, :body);
+
+-- add_value_slice
+-- A further piece of a long value.
+INSERT INTO value_slice (value, version, n, body) VALUES (:value, :version, :n, :body);
+
+-- find_value
+-- The newest version of a session's value; a large one's body is left out, to be fetched by itself.
+SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
+       CASE WHEN t.bytes <= :large THEN t.body END
+  FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.key = :key
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE s.session = :session;
+
+-- value_versions
+-- Versions of a session's value before one, newest first; a large one's body is left out, to be fetched by itself.
+SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
+       CASE WHEN t.bytes <= :large THEN t.body END
+  FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.key = :key
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version < :before
+ WHERE s.session = :session ORDER BY t.version DESC LIMIT :limit;
+
+-- values_from
+-- A session's values of a label from a key on, in key order; a large one's body is left out, to be fetched by itself.
+SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
+       CASE WHEN t.bytes <= :large THEN t.body END
+  FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE s.session = :session ORDER BY v.key LIMIT :limit;
+
+-- values_between
+-- The same from a key on and before another.
+SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
+       CASE WHEN t.bytes <= :large THEN t.body END
+  FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1
+   AND v.key >= :lo AND v.key < :hi
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE s.session = :session ORDER BY v.key LIMIT :limit;
+
+-- values_by_number
+-- The newest versions of a JSON list of values; a large one's body is left out, to be fetched by itself.
+SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
+       CASE WHEN t.bytes <= :large THEN t.body END
+  FROM json_each(:values) AS asked CROSS JOIN value AS v ON v.value = asked.value
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version;
+
+-- value_by_number
+-- The newest version of a value if it is of a label and there; a large one's body is left out, to be fetched by itself.
+SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
+       CASE WHEN t.bytes <= :large THEN t.body END
+  FROM value AS v CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE v.label = :label AND v.there = 1 AND v.value = :value;
+
+-- count_values_from
+-- How many values of a label a session has from a key on.
+SELECT count(*) FROM shelf AS s
+ CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo
+ WHERE s.session = :session;
+
+-- count_values_between
+-- How many values of a label a session has from a key on and before another.
+SELECT count(*) FROM shelf AS s
+ CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo AND v.key < :hi
+ WHERE s.session = :session;
+
+-- value_names
+-- The labels and keys of a session's values after one, in order, those deleted too.
+SELECT v.label, v.key FROM shelf AS s
+ CROSS JOIN value AS v ON v.shelf = s.shelf AND (v.label, v.key) > (:label, :key)
+ WHERE s.session = :session ORDER BY v.label, v.key LIMIT :limit;
+
+-- value_body
+-- The body of one version's row.
+SELECT body FROM value_text WHERE value = :value AND version = :version;
+
+-- value_slices
+-- The further pieces of one version.
+SELECT body FROM value_slice WHERE value = :value AND version = :version ORDER BY n;
+
+-- add_value_pending
+-- What the index says of a value, if it has it, is out of date.
+INSERT OR IGNORE INTO value_pending (value)
+SELECT :value FROM value_progress WHERE shelf = :value >> 32 AND value >= :value;
+
+-- add_values_pending
+-- What the index says of a JSON list of values, if it has them, is out of date.
+INSERT OR IGNORE INTO value_pending (value)
+SELECT asked.value FROM json_each(:values) AS asked
+ WHERE EXISTS (SELECT 1 FROM value_words_docsize WHERE id = asked.value);
+
+-- values_to_copy
+-- The values that are there in a range of numbers, with the sizes of what they say.
+SELECT v.value, v.label, v.key, v.version, t.bytes
+  FROM value AS v CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE v.value BETWEEN :lo AND :hi AND v.there = 1 ORDER BY v.value LIMIT :limit;
+
+-- value_is_there
+-- Whether a version says something.
+SELECT body IS NOT NULL FROM value_text WHERE value = :value AND version = :version;
+
+-- copy_value_text
+-- Let a version of a value say what another one says.
+INSERT INTO value_text (value, version, bytes, tokens, created_at, flags, operation, about, body)
+SELECT :into, :as_version, bytes, tokens, created_at, flags, operation, about, body
+  FROM value_text WHERE value = :value AND version = :version;
+
+-- copy_value_slices
+-- The same of its further pieces.
+INSERT INTO value_slice (value, version, n, body)
+SELECT :into, :as_version, n, body FROM value_slice WHERE value = :value AND version = :version;
+
+-- values_written_since
+-- The labels and keys of values that were written in a session after a version.
+SELECT DISTINCT json_extract(data, '$.label'), json_extract(data, '$.name') FROM change
+ WHERE session = :session AND version > :version AND kind = 'context';
+
+-- values_with_history
+-- The next values of a shelf that have earlier versions.
+SELECT v.value, v.version FROM value AS v
+ WHERE v.value > :after AND v.value <= :hi
+   AND EXISTS (SELECT 1 FROM value_text AS t WHERE t.value = v.value AND t.version < v.version)
+ ORDER BY v.value LIMIT :limit;
+
+-- version_from_end
+-- The version of a value after which as many earlier ones are left as are to be kept beside the newest.
+SELECT version FROM value_text WHERE value = :value AND version < :newest
+ ORDER BY version DESC LIMIT 1 OFFSET :keep;
+
+-- oldest_versions
+-- The first versions of a value before the newest.
+SELECT version, created_at FROM value_text WHERE value = :value AND version < :newest ORDER BY version LIMIT :limit;
+
+-- prune_value_texts
+-- Forget what the first versions of a value said.
+DELETE FROM value_text WHERE value = :value AND version <= :upto;
+
+-- prune_value_slices
+-- The same of its further pieces.
+DELETE FROM value_slice WHERE value = :value AND version <= :upto;
+
+-- values_unindexed
+-- A session's values that the index does not know as they are now, with their sizes: first those it was told of.
+SELECT * FROM (
+  SELECT p.value, t.bytes FROM shelf AS s
+   CROSS JOIN value_pending AS p ON p.value BETWEEN s.shelf << 32 AND (s.shelf << 32) | 4294967295
+   CROSS JOIN value AS v ON v.value = p.value
+   CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+   WHERE s.session = :session LIMIT :limit)
+ UNION ALL
+SELECT * FROM (
+  SELECT v.value, t.bytes FROM shelf AS s
+    LEFT JOIN value_progress AS p ON p.shelf = s.shelf
+   CROSS JOIN value AS v ON v.value > coalesce(p.value, s.shelf << 32) AND v.value <= (s.shelf << 32) | 4294967295
+   CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+   WHERE s.session = :session ORDER BY v.value LIMIT :more);
+
+-- values_gone
+-- Values that the index is out of date about and that are not there any more.
+SELECT p.value FROM value_pending AS p WHERE NOT EXISTS (SELECT 1 FROM value WHERE value = p.value) LIMIT :limit;
+
+-- sessions_with_pending_values
+-- Sessions with values that the index is out of date about.
+SELECT DISTINCT x.tenant, x.owner, x.id FROM value_progress AS g
+ CROSS JOIN shelf AS s ON s.shelf = g.shelf CROSS JOIN session AS x ON x.session = s.session
+ WHERE EXISTS (SELECT 1 FROM value_pending AS p
+                WHERE p.value BETWEEN s.shelf << 32 AND (s.shelf << 32) | 4294967295);
+
+-- values_were_indexed
+-- Whether the index has pages, also such as hold only what was taken out of it.
+SELECT 1 FROM value_words_idx LIMIT 1;
+
+-- add_value_words
+-- Index a value.
+INSERT INTO value_words (rowid, words) VALUES (:value, :words);
+
+-- drop_value_words
+-- Take values out of the index.
+DELETE FROM value_words WHERE rowid IN (SELECT value FROM json_each(:values));
+
+-- drop_value_pending
+-- The index is up to date about these values.
+DELETE FROM value_pending WHERE value IN (SELECT value FROM json_each(:values));
+
+-- save_value_progress
+-- A shelf is indexed up to a value.
+INSERT INTO value_progress (shelf, value) VALUES (:shelf, :value)
+    ON CONFLICT (shelf) DO UPDATE SET value = max(value, excluded.value);
+
+-- merge_value_words
+-- Write the index anew without what was taken out of it.
+INSERT INTO value_words (value_words) VALUES ('optimize');
+
+-- count_value_words
+-- In how many values some words are, and how many are indexed.
+SELECT (SELECT count(*) FROM value_words WHERE value_words MATCH :words), (SELECT count(*) FROM value_words_docsize);
+
+-- search_values
+-- Values of a shelf and a label that hold the words, best first.
+SELECT w.rowid, -w.rank FROM value_words AS w CROSS JOIN value AS v ON v.value = w.rowid
+ WHERE w.value_words MATCH :words AND w.rowid BETWEEN :lo AND :hi AND v.label = :label AND v.there = 1
+   AND NOT EXISTS (SELECT 1 FROM value_pending WHERE value = w.rowid)
+ ORDER BY w.rank, w.rowid DESC LIMIT :limit;
+
+-- purge_value_slices
+-- Remove some slices of a shelf that nobody has any more.
+DELETE FROM value_slice
+ WHERE rowid IN (SELECT rowid FROM value_slice WHERE value BETWEEN :lo AND :hi LIMIT :limit) RETURNING 1;
+
+-- purge_value_texts
+-- Remove some versions of a shelf that nobody has any more.
+DELETE FROM value_text
+ WHERE rowid IN (SELECT rowid FROM value_text WHERE value BETWEEN :lo AND :hi LIMIT :limit) RETURNING 1;
+
+-- purge_values
+-- Remove some values of a shelf that nobody has any more.
+DELETE FROM value
+ WHERE value IN (SELECT value FROM value WHERE value BETWEEN :lo AND :hi LIMIT :limit) RETURNING value;
+
+-- drop_value_progress
+-- A shelf has no values any more.
+DELETE FROM value_progress WHERE shelf = :shelf;

@@ -23,7 +23,7 @@ class Statement:
         self.name = name
         self.text = text
         self.parameters = list(dict.fromkeys(_NAMED.findall(text)))
-        self.batches = (1,) if self.names_table("message_words") else BATCH_SIZES
+        self.batches = (1,) if any(map(self.names_table, ("message_words", "value_words"))) else BATCH_SIZES
         """In how many rows at a time it is sent; FTS5 takes them one by one half as fast again."""
 
     def names_table(self, table: str) -> bool:

@@ -21,7 +21,7 @@ from plait.store.plans import common, messages
 from plait.store.sqlite import veil
 from plait.store.sqlite.connection import Settings, migrate, patiently
 from plait.store.sqlite.executor import Executor
-from plait.store.sqlite.stale import stale_texts
+from plait.store.sqlite.stale import stale_texts, stale_values
 from plait.store.sqlite.statements import Statement, load, parse, read
 
 BACKUP_PAGES = 1024
@@ -101,6 +101,7 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
             found += [*_payloads(connection), *_bodies(connection)]
             if not any(finding.kind == "damaged message" for finding in found):
                 found += stale_texts(connection, _doctor("inspect.sql"), fix=fix)
+            found += stale_values(connection, _doctor("inspect.sql"), fix=fix)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -28,6 +28,7 @@ from plait.errors import (
     UsageError,
 )
 from plait.logic.ids import STAGE_PREFIX, is_hidden
+from plait.logic.values import check_operation
 from plait.logic.values import prepare as prepare_value
 from plait.logic.view import body as overlay_text
 from plait.model import (
@@ -47,6 +48,7 @@ from plait.model import (
     SessionPage,
     Totals,
     Value,
+    ValueHit,
 )
 from plait.store.protocol import (
     Described,
@@ -321,6 +323,10 @@ class AsyncModelStore:
                 event = self._record(hidden, "overlay", (laid.new.id,))
                 copied.overlays[laid.new.id] = replace(laid, places=places, version=event.version)
                 event.subject = copied.overlays[laid.new.id]
+        if life is not None:
+            copied.shelf = life.shelf.copied(copied.shelf.base)
+            for kept in copied.shelf.values.values():
+                self._record(hidden, "context").subject = kept[-1].value
         await self.publish(hidden, target)
         copied.created_at_us = copied.active_at_us = created_at_us
         return len(copied.rows)
@@ -796,6 +802,7 @@ class AsyncModelStore:
     ) -> Value:
         """Write the next version, or (`None`) one that says the value is deleted; answers it."""
         new = prepare_value(label, key, content, description, metadata, tokens)
+        check_operation(operation)
         life = self._look(session)
         counters = self._counters.get(_key(session)) or _Counters()
         shelf = life.shelf if life else Shelf(counters.values)
@@ -814,6 +821,28 @@ class AsyncModelStore:
         """The versions that are kept, newest first, those before a version only if that is given."""
         life = self._find(session)
         return life.shelf.history(label, key, before, limit) if life else []
+
+    async def count_values(self, session: SessionRef, label: str, prefix: str = "") -> int:
+        """How many values of a label are there whose keys begin with `prefix`."""
+        life = self._find(session)
+        return life.shelf.count(label, prefix) if life else 0
+
+    async def value_names(
+        self, session: SessionRef, *, after: tuple[str, str | None] | None = None, limit: int = 100
+    ) -> list[tuple[str, str]]:
+        """The labels and keys of the session's next values, in order, also of those that were deleted."""
+        life = self._find(session)
+        return life.shelf.names(after, limit) if life else []
+
+    async def search_values(self, session: SessionRef, label: str, query: str, *, limit: int = 10) -> list[ValueHit]:
+        """The values of a label that hold every word of `query`, the best match first."""
+        life = self._find(session)
+        return life.shelf.search(label, query, limit) if life else []
+
+    async def prune_values(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
+        """Forget versions written before a time, or more than `keep` beside the newest; answers how many."""
+        self._check_open()
+        return sum(life.shelf.prune(before_us, keep) for key, life in self._lives.items() if key[0] == scope)
 
     # -- the feed
 

@@ -321,6 +321,163 @@ class AsyncValueTests:
         assert await self.said(store) is None
         assert (await self.put(store, "x")).version == 1
 
+    async def test_a_fork_takes_along_what_values_say_and_goes_its_own_way(self, store: AsyncStore) -> None:
+        await self.put(store, "old")
+        await self.put(store, "new", description="d", metadata={"k": 1}, tokens=3)
+        await self.put(store, "x" * 2_000_000 + "\ud83d", "long")
+        await self.put(store, "gone", "gone")
+        await self.put(store, None, "gone")
+        await store.fork(self.session(), self.session("copy"), at=None, created_at_us=_NOW_US)
+        copied = await self.contextual(store).value_history(self.session("copy"), "memory")
+        assert [(v.content, v.version, v.description, v.metadata, v.tokens) for v in copied] == [
+            ("new", 1, "d", {"k": 1}, 3)
+        ]
+        assert await self.said(store, "long", session=self.session("copy")) == "x" * 2_000_000 + "\ud83d"
+        assert await self.contextual(store).value_names(self.session("copy")) == [("memory", ""), ("memory", "long")]
+        assert len(await self.recorded(store, self.session("copy"))) == 2
+        await self.put(store, "of the copy", expect=1, session=self.session("copy"))
+        await self.put(store, "of the source", expect=2)
+        assert await self.said(store) == "of the source"
+        assert await self.said(store, session=self.session("copy")) == "of the copy"
+
+    async def test_values_are_named_in_order_also_those_that_were_deleted(self, store: AsyncStore) -> None:
+        names = [("a", ""), ("a", "k"), ("a", "\U0010ffffk"), ("ab", ""), ("b", "x"), ("é", "")]
+        for label, key in reversed(names):
+            await self.put(store, "x", key, label=label)
+        await self.put(store, None, "k", label="a")
+        contextual = self.contextual(store)
+        assert await contextual.value_names(self.session()) == names
+        assert await contextual.value_names(self.session(), after=("a", ""), limit=2) == names[1:3]
+        assert await contextual.value_names(self.session(), after=("a", None)) == names[3:]
+        assert await contextual.value_names(self.session("absent")) == []
+
+    async def test_values_are_counted(self, store: AsyncStore) -> None:
+        contextual = self.contextual(store)
+        assert await contextual.count_values(self.session(), "notes") == 0
+        for key in ("a", "ab", "b", ""):
+            await self.put(store, "x", key, label="notes")
+        await self.put(store, None, "b", label="notes")
+        await self.put(store, "x", "a", label="other")
+        assert await contextual.count_values(self.session(), "notes") == 3
+        assert await contextual.count_values(self.session(), "notes", "a") == 2
+        assert await contextual.count_values(self.session(), "notes", "b") == 0
+
+    # -- searching in values
+
+    async def hits(self, store: AsyncStore, query: str, label: str = "notes", **options: Any) -> list[str]:
+        """The keys of the values that a search finds."""
+        found = await self.contextual(store).search_values(self.session(), label, query, **options)
+        return [hit.value.key for hit in found]
+
+    async def test_a_search_finds_the_values_of_a_label_that_hold_every_word(self, store: AsyncStore) -> None:
+        assert await self.hits(store, "tea") == []
+        texts = {"a": "She likes green tea", "b": "Tea at five", "c": "Coffee", "d": "tea"}
+        for key, text in texts.items():
+            await self.put(store, text, key, label="notes")
+        await self.put(store, "tea elsewhere", label="other")
+        assert set(await self.hits(store, "tea")) == {"a", "b", "d"}
+        assert await self.hits(store, "likes TEAS") == ["a"]
+        assert await self.hits(store, '"green tea"') == ["a"]
+        assert await self.hits(store, '"tea green"') == []
+        assert await self.hits(store, "tea coffee") == []
+        assert await self.hits(store, "  !? ") == []
+        assert len(await self.hits(store, "tea", limit=2)) == 2
+
+    async def test_a_hit_shows_the_value_and_why_it_was_found(self, store: AsyncStore) -> None:
+        text = "so much before it. " * 40 + "The gate code is 4711. " + "and after. " * 40
+        written = await self.put(store, text, "gate", label="notes", description="codes")
+        (hit,) = await self.contextual(store).search_values(self.session(), "notes", "gate code")
+        assert hit.value == written
+        assert [hit.snippet[start:end] for start, end in hit.highlights] == ["gate", "code"]
+        assert len(hit.snippet) < 300 and hit.score > 0
+
+    async def test_any_piece_of_text_without_spaces_is_found(self, store: AsyncStore) -> None:
+        texts = {
+            "zh": "重跑gen-itgc后50条悬空引用",
+            "ja": "日本語のテスト",
+            "ko": "한국어 검색을",
+            "th": "ภาษาไทยไม่มี",
+            "e": "🎉",
+        }
+        for key, text in texts.items():
+            await self.put(store, text, key, label="notes")
+        for query, key in [("悬", "zh"), ("itgc", "zh"), ("テス", "ja"), ("색", "ko"), ("ไทย", "th"), ("🎉", "e")]:
+            assert await self.hits(store, query) == [key], query
+
+    async def test_a_search_sees_every_write_before_it(self, store: AsyncStore) -> None:
+        await self.put(store, "alpha", "a", label="notes")
+        assert await self.hits(store, "alpha") == ["a"]
+        await self.put(store, "beta", "a", label="notes")
+        assert (await self.hits(store, "alpha"), await self.hits(store, "beta")) == ([], ["a"])
+        await self.put(store, "beta beta", "b", label="notes")
+        assert await self.hits(store, "beta") == ["b", "a"], "the better match comes first"
+        await self.put(store, None, "a", label="notes")
+        assert await self.hits(store, "beta") == ["b"]
+        await self.put(store, "beta again", "a", label="notes")
+        assert set(await self.hits(store, "beta")) == {"a", "b"}
+        await store.delete_session(self.session())
+        assert await self.hits(store, "beta") == []
+        await self.put(store, "beta anew", "c", label="notes")
+        assert await self.hits(store, "beta") == ["c"]
+
+    async def test_any_value_is_searched_and_any_query_is_asked(self, store: AsyncStore) -> None:
+        for name, text in _ODD_TEXTS.items():
+            await self.put(store, f"{text[:5_000]} tail", name, label="notes")
+            await self.hits(store, text[:1000], limit=1)
+            await self.hits(store, f'"{text[:100]}" *^-:()', limit=1)
+        assert len(await self.hits(store, "tail", limit=99)) == len(_ODD_TEXTS)
+
+    async def test_no_session_finds_the_values_of_another(self, store: AsyncStore) -> None:
+        await self.put(store, "secret", "mine", label="notes")
+        await self.hits(store, "secret")
+        for session in [self.session("t"), *(self.session(scope=scope) for scope in _OTHERS)]:
+            await self.put(store, "open", "theirs", label="notes", session=session)
+            assert await self.contextual(store).search_values(session, "notes", "secret") == []
+            found = await self.contextual(store).search_values(session, "notes", "open")
+            assert [hit.value.key for hit in found] == ["theirs"]
+
+    # -- pruning
+
+    async def kept(self, store: AsyncStore, key: str = "", session: SessionRef | None = None) -> list[int]:
+        """The versions of a value that are kept, newest first."""
+        found = await self.contextual(store).value_history(session or self.session(), "memory", key)
+        return [value.version for value in found]
+
+    async def test_earlier_versions_are_forgotten_by_number(self, store: AsyncStore) -> None:
+        for n in range(5):
+            await self.put(store, f"v{n}")
+            await self.put(store, "x" * 2_000_000 + str(n), "long")
+            await self.put(store, f"v{n}", session=self.session(scope=_OTHERS[0]))
+        await self.put(store, "lone", "lone")
+        contextual = self.contextual(store)
+        assert await contextual.prune_values(_SCOPE, before_us=None, keep=9) == 0
+        assert await contextual.prune_values(_SCOPE, before_us=None, keep=2) == 4
+        assert (await self.kept(store), await self.kept(store, "long")) == ([5, 4, 3], [5, 4, 3])
+        assert await contextual.prune_values(_SCOPE, before_us=None, keep=0) == 4
+        assert (await self.kept(store), await self.kept(store, "lone")) == ([5], [1])
+        assert await self.said(store, "long") == "x" * 2_000_000 + "4"
+        assert await self.kept(store, session=self.session(scope=_OTHERS[0])) == [5, 4, 3, 2, 1]
+        assert (await self.put(store, "next", expect=5)).version == 6
+
+    async def test_earlier_versions_are_forgotten_by_time(self, store: AsyncStore) -> None:
+        for n, minutes in enumerate([0, 1, 5, 2, 9]):  # one clock was wrong
+            await self.put(store, f"v{n}", created_at_us=_NOW_US + minutes * 60_000_000)
+        contextual = self.contextual(store)
+        assert await contextual.prune_values(_SCOPE, before_us=_NOW_US + 3 * 60_000_000, keep=None) == 2
+        assert await self.kept(store) == [5, 4, 3], "none after one that stays"
+        assert await contextual.prune_values(_SCOPE, before_us=_NOW_US * 2, keep=None) == 2
+        assert await self.kept(store) == [5], "the newest stays"
+
+    async def test_a_long_history_of_many_values_is_forgotten(self, store: AsyncStore) -> None:
+        for n in range(450):
+            await self.put(store, f"v{n}")
+        for n in range(230):
+            await self.put(store, "a", f"k{n}")
+            await self.put(store, "b", f"k{n}")
+        assert await self.contextual(store).prune_values(_SCOPE, before_us=None, keep=0) == 449 + 230
+        assert await self.kept(store) == [450]
+        assert await self.kept(store, "k229") == [2]
+
     @pytest.mark.parametrize("label", ["", "   ", "\x00", "x" * 513, "\ud83d", None, 3])
     async def test_a_label_that_is_no_id_is_refused(self, store: AsyncStore, label: Any) -> None:
         with pytest.raises(UsageError, match="label"):
@@ -345,6 +502,8 @@ class AsyncValueTests:
             {"metadata": {"k": (1, 2)}},
             {"tokens": -1},
             {"tokens": "3"},
+            {"operation": "\ud83d"},
+            {"operation": None},
         ],
         ids=repr,
     )

@@ -321,6 +321,163 @@ class ValueTests:
         assert self.said(store) is None
         assert (self.put(store, "x")).version == 1
 
+    def test_a_fork_takes_along_what_values_say_and_goes_its_own_way(self, store: Store) -> None:
+        self.put(store, "old")
+        self.put(store, "new", description="d", metadata={"k": 1}, tokens=3)
+        self.put(store, "x" * 2_000_000 + "\ud83d", "long")
+        self.put(store, "gone", "gone")
+        self.put(store, None, "gone")
+        store.fork(self.session(), self.session("copy"), at=None, created_at_us=_NOW_US)
+        copied = self.contextual(store).value_history(self.session("copy"), "memory")
+        assert [(v.content, v.version, v.description, v.metadata, v.tokens) for v in copied] == [
+            ("new", 1, "d", {"k": 1}, 3)
+        ]
+        assert self.said(store, "long", session=self.session("copy")) == "x" * 2_000_000 + "\ud83d"
+        assert self.contextual(store).value_names(self.session("copy")) == [("memory", ""), ("memory", "long")]
+        assert len(self.recorded(store, self.session("copy"))) == 2
+        self.put(store, "of the copy", expect=1, session=self.session("copy"))
+        self.put(store, "of the source", expect=2)
+        assert self.said(store) == "of the source"
+        assert self.said(store, session=self.session("copy")) == "of the copy"
+
+    def test_values_are_named_in_order_also_those_that_were_deleted(self, store: Store) -> None:
+        names = [("a", ""), ("a", "k"), ("a", "\U0010ffffk"), ("ab", ""), ("b", "x"), ("é", "")]
+        for label, key in reversed(names):
+            self.put(store, "x", key, label=label)
+        self.put(store, None, "k", label="a")
+        contextual = self.contextual(store)
+        assert contextual.value_names(self.session()) == names
+        assert contextual.value_names(self.session(), after=("a", ""), limit=2) == names[1:3]
+        assert contextual.value_names(self.session(), after=("a", None)) == names[3:]
+        assert contextual.value_names(self.session("absent")) == []
+
+    def test_values_are_counted(self, store: Store) -> None:
+        contextual = self.contextual(store)
+        assert contextual.count_values(self.session(), "notes") == 0
+        for key in ("a", "ab", "b", ""):
+            self.put(store, "x", key, label="notes")
+        self.put(store, None, "b", label="notes")
+        self.put(store, "x", "a", label="other")
+        assert contextual.count_values(self.session(), "notes") == 3
+        assert contextual.count_values(self.session(), "notes", "a") == 2
+        assert contextual.count_values(self.session(), "notes", "b") == 0
+
+    # -- searching in values
+
+    def hits(self, store: Store, query: str, label: str = "notes", **options: Any) -> list[str]:
+        """The keys of the values that a search finds."""
+        found = self.contextual(store).search_values(self.session(), label, query, **options)
+        return [hit.value.key for hit in found]
+
+    def test_a_search_finds_the_values_of_a_label_that_hold_every_word(self, store: Store) -> None:
+        assert self.hits(store, "tea") == []
+        texts = {"a": "She likes green tea", "b": "Tea at five", "c": "Coffee", "d": "tea"}
+        for key, text in texts.items():
+            self.put(store, text, key, label="notes")
+        self.put(store, "tea elsewhere", label="other")
+        assert set(self.hits(store, "tea")) == {"a", "b", "d"}
+        assert self.hits(store, "likes TEAS") == ["a"]
+        assert self.hits(store, '"green tea"') == ["a"]
+        assert self.hits(store, '"tea green"') == []
+        assert self.hits(store, "tea coffee") == []
+        assert self.hits(store, "  !? ") == []
+        assert len(self.hits(store, "tea", limit=2)) == 2
+
+    def test_a_hit_shows_the_value_and_why_it_was_found(self, store: Store) -> None:
+        text = "so much before it. " * 40 + "The gate code is 4711. " + "and after. " * 40
+        written = self.put(store, text, "gate", label="notes", description="codes")
+        (hit,) = self.contextual(store).search_values(self.session(), "notes", "gate code")
+        assert hit.value == written
+        assert [hit.snippet[start:end] for start, end in hit.highlights] == ["gate", "code"]
+        assert len(hit.snippet) < 300 and hit.score > 0
+
+    def test_any_piece_of_text_without_spaces_is_found(self, store: Store) -> None:
+        texts = {
+            "zh": "重跑gen-itgc后50条悬空引用",
+            "ja": "日本語のテスト",
+            "ko": "한국어 검색을",
+            "th": "ภาษาไทยไม่มี",
+            "e": "🎉",
+        }
+        for key, text in texts.items():
+            self.put(store, text, key, label="notes")
+        for query, key in [("悬", "zh"), ("itgc", "zh"), ("テス", "ja"), ("색", "ko"), ("ไทย", "th"), ("🎉", "e")]:
+            assert self.hits(store, query) == [key], query
+
+    def test_a_search_sees_every_write_before_it(self, store: Store) -> None:
+        self.put(store, "alpha", "a", label="notes")
+        assert self.hits(store, "alpha") == ["a"]
+        self.put(store, "beta", "a", label="notes")
+        assert (self.hits(store, "alpha"), self.hits(store, "beta")) == ([], ["a"])
+        self.put(store, "beta beta", "b", label="notes")
+        assert self.hits(store, "beta") == ["b", "a"], "the better match comes first"
+        self.put(store, None, "a", label="notes")
+        assert self.hits(store, "beta") == ["b"]
+        self.put(store, "beta again", "a", label="notes")
+        assert set(self.hits(store, "beta")) == {"a", "b"}
+        store.delete_session(self.session())
+        assert self.hits(store, "beta") == []
+        self.put(store, "beta anew", "c", label="notes")
+        assert self.hits(store, "beta") == ["c"]
+
+    def test_any_value_is_searched_and_any_query_is_asked(self, store: Store) -> None:
+        for name, text in _ODD_TEXTS.items():
+            self.put(store, f"{text[:5_000]} tail", name, label="notes")
+            self.hits(store, text[:1000], limit=1)
+            self.hits(store, f'"{text[:100]}" *^-:()', limit=1)
+        assert len(self.hits(store, "tail", limit=99)) == len(_ODD_TEXTS)
+
+    def test_no_session_finds_the_values_of_another(self, store: Store) -> None:
+        self.put(store, "secret", "mine", label="notes")
+        self.hits(store, "secret")
+        for session in [self.session("t"), *(self.session(scope=scope) for scope in _OTHERS)]:
+            self.put(store, "open", "theirs", label="notes", session=session)
+            assert self.contextual(store).search_values(session, "notes", "secret") == []
+            found = self.contextual(store).search_values(session, "notes", "open")
+            assert [hit.value.key for hit in found] == ["theirs"]
+
+    # -- pruning
+
+    def kept(self, store: Store, key: str = "", session: SessionRef | None = None) -> list[int]:
+        """The versions of a value that are kept, newest first."""
+        found = self.contextual(store).value_history(session or self.session(), "memory", key)
+        return [value.version for value in found]
+
+    def test_earlier_versions_are_forgotten_by_number(self, store: Store) -> None:
+        for n in range(5):
+            self.put(store, f"v{n}")
+            self.put(store, "x" * 2_000_000 + str(n), "long")
+            self.put(store, f"v{n}", session=self.session(scope=_OTHERS[0]))
+        self.put(store, "lone", "lone")
+        contextual = self.contextual(store)
+        assert contextual.prune_values(_SCOPE, before_us=None, keep=9) == 0
+        assert contextual.prune_values(_SCOPE, before_us=None, keep=2) == 4
+        assert (self.kept(store), self.kept(store, "long")) == ([5, 4, 3], [5, 4, 3])
+        assert contextual.prune_values(_SCOPE, before_us=None, keep=0) == 4
+        assert (self.kept(store), self.kept(store, "lone")) == ([5], [1])
+        assert self.said(store, "long") == "x" * 2_000_000 + "4"
+        assert self.kept(store, session=self.session(scope=_OTHERS[0])) == [5, 4, 3, 2, 1]
+        assert (self.put(store, "next", expect=5)).version == 6
+
+    def test_earlier_versions_are_forgotten_by_time(self, store: Store) -> None:
+        for n, minutes in enumerate([0, 1, 5, 2, 9]):  # one clock was wrong
+            self.put(store, f"v{n}", created_at_us=_NOW_US + minutes * 60_000_000)
+        contextual = self.contextual(store)
+        assert contextual.prune_values(_SCOPE, before_us=_NOW_US + 3 * 60_000_000, keep=None) == 2
+        assert self.kept(store) == [5, 4, 3], "none after one that stays"
+        assert contextual.prune_values(_SCOPE, before_us=_NOW_US * 2, keep=None) == 2
+        assert self.kept(store) == [5], "the newest stays"
+
+    def test_a_long_history_of_many_values_is_forgotten(self, store: Store) -> None:
+        for n in range(450):
+            self.put(store, f"v{n}")
+        for n in range(230):
+            self.put(store, "a", f"k{n}")
+            self.put(store, "b", f"k{n}")
+        assert self.contextual(store).prune_values(_SCOPE, before_us=None, keep=0) == 449 + 230
+        assert self.kept(store) == [450]
+        assert self.kept(store, "k229") == [2]
+
     @pytest.mark.parametrize("label", ["", "   ", "\x00", "x" * 513, "\ud83d", None, 3])
     def test_a_label_that_is_no_id_is_refused(self, store: Store, label: Any) -> None:
         with pytest.raises(UsageError, match="label"):
@@ -345,6 +502,8 @@ class ValueTests:
             {"metadata": {"k": (1, 2)}},
             {"tokens": -1},
             {"tokens": "3"},
+            {"operation": "\ud83d"},
+            {"operation": None},
         ],
         ids=repr,
     )

@@ -84,6 +84,7 @@ class _File:
         yield from self.payloads()
         yield from self.catalogue()
         yield from self.overlays()
+        yield from self.values()
 
     def database(self) -> Iterator[str]:
         for (text,) in self.rows("PRAGMA integrity_check"):
@@ -274,7 +275,7 @@ class _File:
         listed: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for session, *place in self.rows("SELECT session, tenant, owner, bucket FROM activity"):
             listed[session].append(tuple(place))
-        hidden = "plait:stage:"
+        hidden = ("plait:stage:", "plait:shared")
         for session, live, active_at, tenant, owner, id in self.rows(
             "SELECT session, live, active_at, tenant, owner, id FROM session"
         ):
@@ -290,6 +291,52 @@ class _File:
             for text in (metadata, state):
                 if not isinstance(jsontext.decode(text), dict):
                     yield f"session row {session} has metadata or state that is no JSON object"
+
+    def values(self) -> Iterator[str]:
+        """Each value stands on a shelf that somebody has, and its newest version says whether it is there."""
+        shelves = {shelf: (session, n) for session, shelf, n in self.rows("SELECT session, shelf, next FROM shelf")}
+        rows: dict[int, int] = dict(self.rows("SELECT session, live FROM session"))
+        for shelf, (session, _) in shelves.items():
+            if session not in rows:
+                yield f"a shelf of session row {session}, which is not there"
+            elif shelf is not None and not rows[session]:
+                yield f"session row {session} was deleted, but has the shelf {shelf}"
+        texts = {
+            (value, version): (size, flags, body)
+            for value, version, size, flags, body in self.rows(
+                "SELECT value, version, bytes, flags, body FROM value_text"
+            )
+        }
+        newest: dict[int, int] = {}
+        for value, shelf, label, key, version, there in self.rows("SELECT * FROM value"):
+            newest[value] = version
+            if value >> 32 != shelf or (shelf not in shelves and shelf not in self.purged):
+                yield f"value {label!r} {key!r} is on no shelf of a session"
+            if shelf in shelves and value & 0xFFFFFFFF >= shelves[shelf][1]:
+                yield f"value {label!r} {key!r} has a number that is yet to be given"
+            if shelf not in self.purged and (
+                (value, version) not in texts or there != (texts[value, version][2] is not None)
+            ):
+                yield f"value {label!r} {key!r} is not what its version {version} says"
+        for (value, version), (size, flags, body) in texts.items():
+            if value >> 32 in self.purged:
+                continue
+            if version > newest.get(value, 0):
+                yield f"value {value} has a version {version} past its newest"
+            pieces = [
+                text
+                for (text,) in self.rows(
+                    "SELECT body FROM value_slice WHERE value = ? AND version = ? ORDER BY n", value, version
+                )
+            ]
+            whole = (body or "") + "".join(pieces)
+            if flags & 1:
+                whole = whole.encode("ascii").decode("unicode_escape")
+            if len(whole.encode("utf-8", "surrogatepass")) != size or bool(pieces) != bool(flags & 2):
+                yield f"version {version} of value {value} is not of {size} bytes"
+        for value, version in self.rows("SELECT DISTINCT value, version FROM value_slice"):
+            if (value, version) not in texts and value >> 32 not in self.purged:
+                yield f"slices of version {version} of value {value}, which is not there"
 
     def overlays(self) -> Iterator[str]:
         """What overlays say of themselves, and what they take off each active path."""

@@ -183,7 +183,7 @@ async def _put(values: AsyncValues, key: str, content: str, description: str | N
     await values.write(blocks.check_key(key), content, description=description)
 
 
-_QUOTED: Final = re.compile(r"(?m)^(?=\s*(?:> )*\s*\[[^\n\]]*\]\s*$)")
+_QUOTED: Final = re.compile(r"(?m)^(?=[^\S\n]*(?:> )*[^\S\n]*\[[^\n\]]*\][^\S\n]*$)")
 
 
 def shown(key: str, content: str) -> str:

@@ -183,7 +183,7 @@ def _put(values: Values, key: str, content: str, description: str | None) -> Non
     values.write(blocks.check_key(key), content, description=description)
 
 
-_QUOTED: Final = re.compile(r"(?m)^(?=\s*(?:> )*\s*\[[^\n\]]*\]\s*$)")
+_QUOTED: Final = re.compile(r"(?m)^(?=[^\S\n]*(?:> )*[^\S\n]*\[[^\n\]]*\][^\S\n]*$)")
 
 
 def shown(key: str, content: str) -> str:

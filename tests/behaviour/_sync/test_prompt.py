@@ -1,0 +1,336 @@
+"""Generated from tests/behaviour/_async/test_prompt.py by tools/unasync.py: edit that file. The frozen prompt: one text until it is refreshed, and what is told of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import plait
+from plait import Session, Sessions, BlockSpec
+from plait.logic.blocks import PROMPT_LABEL
+from tests.behaviour._sync.helpers import chain
+from tests.behaviour.providers import Fixed, Labelled, Notes
+from tests.unit.hostile import RULE
+
+SOUL = BlockSpec("soul", description="Identity", provider=Fixed("Be kind."))
+MEMORY = BlockSpec("memory", description="Facts", max_tokens=100)
+
+
+def section(header: str, content: str) -> str:
+    return f"{RULE}\n{header}\n{RULE}\n{content}"
+
+
+def test_a_frozen_prompt_is_the_blocks_in_their_order(sessions: Sessions) -> None:
+    session = sessions.session("s", context=[SOUL, MEMORY])
+    expected = [
+        section("SOUL (Identity) [readonly]", "Be kind."),
+        section("MEMORY (Facts) [0% — 0/100 tokens] [writable]", ""),
+    ]
+    assert session.freeze_system_prompt() == "\n\n".join(expected)
+
+
+def test_no_blocks_are_an_empty_prompt_which_is_kept_like_any_other(
+    chat: Session, reopened: Callable[[], Sessions]
+) -> None:
+    assert chat.with_cached_prompt().freeze_system_prompt() == ""
+    chat.with_context("soul", provider=Fixed("Be kind."))
+    assert chat.freeze_system_prompt() == ""
+    with reopened() as again:
+        assert again.session("chat", context=[SOUL], cached_prompt=True).freeze_system_prompt() == ""
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_writes_do_not_change_it_and_a_refresh_does(sessions: Sessions, cached: bool) -> None:
+    session = sessions.session("s", context=[SOUL, MEMORY], cached_prompt=cached)
+    before = session.freeze_system_prompt()
+    session.context.replace("memory", "User likes tea.")
+    (tool,) = session.tools()
+    tool.call({"label": "memory", "content": "User likes coffee.", "action": "append"})
+    chain(session, 3)
+    assert session.freeze_system_prompt() == before
+    after = session.refresh_system_prompt()
+    assert "User likes tea.\nUser likes coffee." in after
+    assert session.freeze_system_prompt() == after
+
+
+def test_what_is_stored_wins_over_everything(
+    sessions: Sessions, reopened: Callable[[], Sessions]
+) -> None:
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    before = session.freeze_system_prompt()
+    with reopened() as again:
+        other = again.session("s", context=[SOUL], cached_prompt=True)
+        assert other.freeze_system_prompt() == before
+        refreshed = other.refresh_system_prompt()
+    assert session.freeze_system_prompt() == refreshed != before
+
+
+def test_without_a_store_it_lives_as_long_as_the_handle(
+    sessions: Sessions, reopened: Callable[[], Sessions]
+) -> None:
+    session = sessions.session("s", context=[MEMORY])
+    before = session.freeze_system_prompt()
+    session.context.replace("memory", "tea")
+    with reopened() as again:
+        assert "tea" in again.session("s", context=[MEMORY]).freeze_system_prompt()
+    assert session.freeze_system_prompt() == before
+
+
+def test_a_prompt_frozen_before_it_was_to_be_kept_is_kept(
+    sessions: Sessions, reopened: Callable[[], Sessions]
+) -> None:
+    session = sessions.session("s", context=[MEMORY])
+    before = session.freeze_system_prompt()
+    session.context.replace("memory", "tea")
+    assert session.with_cached_prompt().freeze_system_prompt() == before
+    with reopened() as again:
+        assert again.session("s", cached_prompt=True).freeze_system_prompt() == before
+
+
+def test_it_can_be_kept_in_a_store_of_ones_own(sessions: Sessions) -> None:
+    kept = Notes()
+    session = sessions.session("s", context=[SOUL], cached_prompt=kept)
+    before = session.freeze_system_prompt()
+    assert kept.text == before
+    kept.text = ""
+    assert session.freeze_system_prompt() == ""
+    assert session.refresh_system_prompt() == kept.text == before
+    for bad in (5, Fixed(), "x"):
+        with pytest.raises(plait.UsageError):
+            session.with_cached_prompt(bad)  # type: ignore[arg-type]
+
+
+def test_a_prompt_belongs_to_its_session(sessions: Sessions) -> None:
+    one = sessions.session("one", context=[SOUL], cached_prompt=True)
+    two = sessions.session("two", context=[MEMORY], cached_prompt=True)
+    assert one.freeze_system_prompt() != two.freeze_system_prompt()
+    assert one.freeze_system_prompt() != two.refresh_system_prompt()
+
+
+def test_a_prompt_outlives_a_clear(sessions: Sessions) -> None:
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    session.append(plait.user("hello"))
+    before = session.freeze_system_prompt()
+    session.context.replace("memory", "tea")
+    session.clear()
+    assert session.freeze_system_prompt() == before
+
+
+def test_a_refresh_that_fails_leaves_the_prompt_as_it_was(sessions: Sessions) -> None:
+    source = Fixed("one")
+    session = sessions.session("s", context=[BlockSpec("a", provider=source)], cached_prompt=True)
+    before = session.freeze_system_prompt()
+    source.get = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(ZeroDivisionError):
+        session.refresh_system_prompt()
+    assert session.freeze_system_prompt() == before
+
+
+def test_refreshes_are_versions_of_a_value_of_the_session(chat: Session) -> None:
+    start = chat.cursor()
+    chat.with_context("memory").with_cached_prompt()
+    chat.freeze_system_prompt()
+    chat.context.replace("memory", "tea")
+    chat.refresh_system_prompt()
+    told = [(change.label, change.value_version) for change in (chat.changes(after=start)).changes]
+    assert told == [(PROMPT_LABEL, 1), ("memory", 1), (PROMPT_LABEL, 2)]
+
+
+# -- reminders ---------------------------------------------------------------------
+
+
+def reminding(*blocks: tuple[str, Any]) -> list[BlockSpec]:
+    return [BlockSpec(label, provider=provider, remind=True) for label, provider in blocks]
+
+
+def test_nothing_is_reminded_of_before_a_prompt_is_frozen(sessions: Sessions) -> None:
+    session = sessions.session("s", context=reminding(("a", Fixed("x"))))
+    assert session.reminder() is None
+    session.freeze_system_prompt()
+    assert session.reminder() is None
+
+
+def test_a_changed_block_is_shown_until_a_refresh(sessions: Sessions) -> None:
+    clock, other = Labelled(), Notes("other")
+    notes = Notes("one")
+    specs = [*reminding(("clock", clock), ("notes", notes)), BlockSpec("other", provider=other)]
+    session = sessions.session("s", context=specs)
+    session.freeze_system_prompt()
+    notes.text, other.text = "two", "changed too"
+    for _ in range(2):
+        text = session.reminder()
+        assert text is not None
+        assert text.endswith("\n\n" + section("NOTES [writable]", "two"))
+        assert "CLOCK" not in text and "OTHER" not in text
+    assert clock.asked.count("init clock") == 1
+    session.refresh_system_prompt()
+    assert session.reminder() is None
+    assert clock.asked.count("init clock") == 2
+
+
+def test_a_restart_still_sees_the_change(sessions: Sessions, reopened: Callable[[], Sessions]) -> None:
+    spec = BlockSpec("memory", remind=True)
+    session = sessions.session("s", context=[spec], cached_prompt=True)
+    session.freeze_system_prompt()
+    session.context.replace("memory", "tea")
+    with reopened() as again:
+        text = again.session("s", context=[spec], cached_prompt=True).reminder()
+    assert text is not None and text.endswith("tea")
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("abc", "ab"), ("abc\n", "abc"), ("abc", "xabc"), ("abc", None), ("abc", ""), (None, "abc"), ("a\n\nb", "a\n\n")],
+)
+def test_every_change_counts_wherever_the_block_stands(
+    sessions: Sessions, first: bool, before: str | None, after: str | None
+) -> None:
+    notes = Notes(before)
+    specs = [*reminding(("notes", notes)), SOUL]
+    session = sessions.session("s", context=specs if first else specs[::-1])
+    session.freeze_system_prompt()
+    assert session.reminder() is None
+    notes.text = after
+    text = session.reminder()
+    assert text is not None and text.endswith(section("NOTES [writable]", after or ""))
+
+
+def test_a_read_only_block_to_remind_of_is_rendered_when_empty(sessions: Sessions) -> None:
+    source = Fixed()
+    session = sessions.session("s", context=reminding(("a", source), ("b", Fixed(""))))
+    assert "A [readonly]" in session.freeze_system_prompt()
+    assert session.reminder() is None
+    source.text = "now"
+    text = session.reminder()
+    assert text is not None and "B [" not in text
+
+
+# -- the gate of compaction ----------------------------------------------------------
+
+
+def test_the_frozen_prompt_counts_for_automatic_compaction(sessions: Sessions) -> None:
+    asked: list[int] = []
+
+    def function(messages: list[plait.Message]) -> None:
+        asked.append(len(messages))
+
+    soul = Fixed("word " * 200)
+    session = sessions.session(
+        "s", context=[BlockSpec("soul", provider=soul)], on_compaction=function, compact_after=300
+    )
+    chain(session, 3)
+    assert asked == []
+    assert soul.asked == []  # a prompt that is not frozen is not rendered for this
+    session.freeze_system_prompt()
+    chain(session, 1, "n")
+    assert asked == [4]
+
+
+def test_a_prompt_that_another_process_froze_counts_too(
+    sessions: Sessions, reopened: Callable[[], Sessions]
+) -> None:
+    asked: list[int] = []
+    specs = [BlockSpec("soul", provider=Fixed("word " * 200))]
+    sessions.session("s", context=specs, cached_prompt=True).freeze_system_prompt()
+    with reopened() as again:
+        session = again.session("s", context=specs, cached_prompt=True, compact_after=300)
+        session.on_compaction(lambda messages: asked.append(len(messages)))
+        chain(session, 1)
+    assert asked == [1]
+
+
+def test_instructions_count_in_the_place_of_the_frozen_prompt(sessions: Sessions) -> None:
+    session = sessions.session("s", context=[BlockSpec("soul", provider=Fixed("word " * 200))])
+    session.on_compaction(lambda messages: None).compact_after(600)
+    chain(session, 1)
+    prompt = session.freeze_system_prompt()
+    assert (session.compact_if_needed(instructions=prompt)).reason == "the view is small enough"
+    assert (session.compact_if_needed(instructions=prompt * 2)).reason != "the view is small enough"
+
+
+# -- the prefix report -----------------------------------------------------------------
+
+
+def test_a_report_says_what_stayed_and_names_the_first_change(sessions: Sessions) -> None:
+    session = sessions.session("s", context=[SOUL, MEMORY])
+    prompt = session.freeze_system_prompt()
+    chain(session, 3)
+    first = session.prefix_report()
+    assert first.intact and first.total_bytes > len(prompt.encode())
+    session.append(plait.assistant("more"))
+    grown = session.prefix_report()
+    assert (grown.intact, grown.identical_bytes) == (True, first.total_bytes)
+    session.update({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "changed"}]})
+    updated = session.prefix_report()
+    assert (updated.broken_by, updated.message_id) == ("update", "m1")
+    session.context.replace("memory", "tea")
+    assert (session.prefix_report()).intact
+    session.refresh_system_prompt()
+    refreshed = session.prefix_report()
+    assert (refreshed.broken_by, refreshed.detail) == ("prompt", "the prompt was refreshed: MEMORY (Facts)")
+    assert 0 < refreshed.identical_bytes < len(prompt.encode())
+    tools = session.prefix_report(tools=session.tools())
+    assert tools.broken_by == "tools"
+
+
+def test_overlays_deletes_branches_and_compaction_are_told_apart(sessions: Sessions) -> None:
+    session = sessions.session("s")
+    ids = chain(session, 6)
+
+    def cause() -> tuple[str | None, str | None]:
+        report = session.prefix_report()
+        return report.broken_by, report.message_id
+
+    cause()
+    session.omit(ids[1])
+    assert cause() == ("overlay", ids[1])
+    session.delete(ids[2])
+    assert cause() == ("delete", ids[2])
+    added = session.add_overlay(ids[3], ids[4], summary="what was said")
+    assert cause() == ("compaction", plait.OVERLAY_PREFIX + added.overlay.id)
+    session.remove_overlay(added.overlay.id)
+    assert cause() == ("overlay", plait.OVERLAY_PREFIX + added.overlay.id)
+    session.append(plait.user("elsewhere", id="branch"), parent=ids[3])
+    assert cause() == ("branch", "branch")
+
+
+def test_a_mark_lets_another_handle_go_on(sessions: Sessions, reopened: Callable[[], Sessions]) -> None:
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    session.freeze_system_prompt()
+    chain(session, 2)
+    mark = (session.prefix_report()).mark
+    with reopened() as again:
+        other = again.session("s", context=[MEMORY], cached_prompt=True)
+        assert (other.prefix_report(since=mark)).intact
+        other.context.replace("memory", "tea")
+        other.refresh_system_prompt()
+        assert (other.prefix_report(since=mark)).broken_by == "prompt"
+
+
+def test_a_report_of_an_empty_session_is_one_of_nothing(chat: Session) -> None:
+    report = chat.prefix_report()
+    assert (report.identical_bytes, report.previous_bytes, report.total_bytes, report.intact) == (0, 0, 0, True)
+    assert chat.info() is None
+
+
+# -- what must not matter ----------------------------------------------------------------
+
+
+def test_time_and_the_order_of_dicts_do_not_matter(
+    sessions: Sessions, reopened: Callable[[], Sessions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"label": "memory", "description": "Facts", "max_tokens": 100, "kind": "text"}
+    session = sessions.session("s", context=[fields])
+    session.context.replace("memory", "tea")
+    before = session.freeze_system_prompt()
+    later = dt.datetime(2031, 2, 3, tzinfo=dt.timezone.utc).timestamp()
+    monkeypatch.setattr("time.time", lambda: later)
+    monkeypatch.setattr("time.time_ns", lambda: int(later * 1e9))
+    with reopened() as again:
+        other = again.session("s", context=[dict(reversed(fields.items()))])
+        assert other.freeze_system_prompt() == before
+        assert other.refresh_system_prompt() == before

@@ -1,0 +1,167 @@
+"""Many who write one block, or freeze one prompt, at once: in one loop, in threads, in processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait
+from plait import AsyncSessions, BlockSpec
+from tests.behaviour.providers import Fixed
+from tests.dose import dose
+
+MEMORY = BlockSpec("memory", description="Facts", max_tokens=100)
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def reopened(file: Path) -> Callable[[], AsyncSessions]:
+    return lambda: plait.open_async(file, durability="process")
+
+
+async def test_first_calls_at_once_give_one_text(reopened: Callable[[], AsyncSessions]) -> None:
+    class Counting(Fixed):
+        count = 0
+
+        def get(self) -> str:
+            Counting.count += 1
+            return str(Counting.count)
+
+    async with reopened() as sessions, reopened() as again:
+        handles = [
+            one.session("s", context=[BlockSpec("n", provider=Counting())], cached_prompt=True)
+            for one in (sessions, again)
+        ]
+        texts = await asyncio.gather(*(handle.freeze_system_prompt() for handle in handles * 5))
+    assert len(set(texts)) == 1
+
+
+async def test_a_refresh_knows_what_was_written_before_it(reopened: Callable[[], AsyncSessions]) -> None:
+    async with reopened() as sessions, reopened() as again:
+        one, two = (each.session("s", context=[MEMORY], cached_prompt=True) for each in (sessions, again))
+        for n in range(5):
+            await asyncio.gather(one.context.append("memory", f"one {n}"), two.context.append("memory", f"two {n}"))
+            await asyncio.gather(one.refresh_system_prompt(), two.refresh_system_prompt())
+            text = await one.freeze_system_prompt()
+            assert all(f"{who} {m}" in text for who in ("one", "two") for m in range(n + 1))
+
+
+async def test_appends_of_one_loop_are_all_kept(reopened: Callable[[], AsyncSessions]) -> None:
+    async with reopened() as sessions:
+        session = sessions.session("s", context=["memory"])
+        await asyncio.gather(*(session.context.append("memory", str(n)) for n in range(50)))
+        block = await session.context.block("memory")
+        assert block is not None and sorted(map(int, block.content.splitlines())) == list(range(50))
+        assert block.version == 50
+
+
+def test_appends_of_threads_are_all_kept(file: Path) -> None:
+    with plait.open(file, durability="process") as sessions:
+        session = sessions.session("s", context=["memory"])
+
+        def work(name: str) -> None:
+            for n in range(20):
+                session.context.append("memory", f"{name}{n}")
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        block = session.context.block("memory")
+        assert block is not None and set(block.content.splitlines()) == {
+            f"{name}{n}" for name in "abcd" for n in range(20)
+        }
+
+
+# -- processes -----------------------------------------------------------------------
+
+APPEND = """
+import sys, plait
+path, name, count, shared = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "shared"
+with plait.open(path, durability="process") as sessions:
+    context = sessions.session("s", context=[plait.BlockSpec("memory", shared=shared)]).context
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for n in range(count):
+        context.append("memory", f"{name} {n}")
+"""
+
+FREEZE = """
+import json, locale, os, sys, plait
+class Clock:
+    def get(self):
+        return f"{os.getpid()} {locale.setlocale(locale.LC_ALL, '')}"
+context = [plait.BlockSpec("clock", provider=Clock()), plait.BlockSpec("memory", max_tokens=10)]
+with plait.open(sys.argv[1], durability="process") as sessions:
+    session = sessions.session("s", context=context, cached_prompt=True)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(json.dumps(session.freeze_system_prompt()))
+"""
+
+
+def started(program: str, *given: object, **env: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    command = [sys.executable, "-c", program, *map(str, given)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path, **env}
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def go(processes: list[subprocess.Popen[str]]) -> list[str]:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [process.communicate(timeout=100)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes)
+    return answers
+
+
+@pytest.mark.parametrize("whose", ["shared", "own"])
+def test_appends_of_two_processes_are_all_kept(file: Path, whose: str) -> None:
+    count = dose(short=200, soak=2000)
+    go([started(APPEND, file, name, count, whose) for name in ("one", "two")])
+    with plait.open(file) as sessions:
+        context = sessions.session("s", context=[BlockSpec("memory", shared=whose == "shared")]).context
+        block = context.block("memory")
+        assert block is not None
+        lines = block.content.splitlines()
+        assert len(lines) == 2 * count
+        for name in ("one", "two"):
+            assert [line for line in lines if line.startswith(name)] == [f"{name} {n}" for n in range(count)]
+        mine = block.version
+        context.append("memory", "later")
+        with pytest.raises(plait.StaleValueError) as caught:
+            context.replace("memory", "stale", expect_version=mine)
+        assert caught.value.current is not None and caught.value.current.content == block.content + "\nlater"
+
+
+def test_first_freezes_of_several_processes_and_locales_are_one_text(file: Path) -> None:
+    environments: list[dict[str, Any]] = [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo"},
+        {"PYTHONHASHSEED": "7"},
+    ]
+    texts = [json.loads(answer) for answer in go([started(FREEZE, file, **env) for env in environments])]
+    assert len(set(texts)) == 1
+    (again,) = go([started(FREEZE, file)])
+    assert json.loads(again) == texts[0]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from plait import times
+from plait._async.keeping import bring_in
 from plait._async.overlaying import overlaying
 from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, overlays
@@ -53,6 +54,7 @@ async def import_transcript(
         raise UnsupportedError("this store cannot import into a session that exists; give another id")
     result = await _into_existing(cast("AsyncMerging", store), target, transcript, grouped)
     await _lay_on(store, target, transcript, rules, at_us)
+    await bring_in(store, target, transcript, at_us)
     return result
 
 
@@ -73,6 +75,7 @@ async def _into_new(
             written = await store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
         await _lay_on(store, stage, transcript, rules, at_us)
+        await bring_in(store, stage, transcript, at_us)
         await _describe(store, stage, transcript, at_us)
         await store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:

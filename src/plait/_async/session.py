@@ -12,7 +12,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from plait import times
-from plait._async import searching, stamping
+from plait._async import keeping, searching, stamping
 from plait._async.compacting import AsyncCompactor, Compaction, ErrorHandler, policy
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
 from plait._async.overlaying import echoes, overlaying, real_parent, with_echoes
@@ -45,6 +45,7 @@ from plait.model import (
     SessionInfo,
     Source,
     Totals,
+    Value,
     Window,
 )
 from plait.pauses import pause_async
@@ -861,6 +862,14 @@ class AsyncSession:
             left = None if left is None else left - len(window)
             after = window[-1].seq
             await pause_async()
+
+    async def value_versions(self) -> AsyncIterator[Value]:
+        """Every version that is kept of every named value, by label and key, each value's oldest first.
+
+        What blocks of context say is such a value; a copy of a session takes these along.
+        """
+        async for value in keeping.versions(self._store, self._ref):
+            yield value
 
     async def get(self, id: str) -> Message | Damaged | None:
         """The message with this id, on whichever branch, or `None`."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from plait import times
+from plait._sync.keeping import bring_in
 from plait._sync.overlaying import overlaying
 from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, overlays
@@ -53,6 +54,7 @@ def import_transcript(
         raise UnsupportedError("this store cannot import into a session that exists; give another id")
     result = _into_existing(cast("Merging", store), target, transcript, grouped)
     _lay_on(store, target, transcript, rules, at_us)
+    bring_in(store, target, transcript, at_us)
     return result
 
 
@@ -73,6 +75,7 @@ def _into_new(
             written = store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
         _lay_on(store, stage, transcript, rules, at_us)
+        bring_in(store, stage, transcript, at_us)
         _describe(store, stage, transcript, at_us)
         store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:

@@ -12,7 +12,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from plait import times
-from plait._sync import searching, stamping
+from plait._sync import keeping, searching, stamping
 from plait._sync.compacting import Compactor, Compaction, ErrorHandler, policy
 from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
 from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
@@ -45,6 +45,7 @@ from plait.model import (
     SessionInfo,
     Source,
     Totals,
+    Value,
     Window,
 )
 from plait.pauses import pause
@@ -861,6 +862,14 @@ class Session:
             left = None if left is None else left - len(window)
             after = window[-1].seq
             pause()
+
+    def value_versions(self) -> Iterator[Value]:
+        """Every version that is kept of every named value, by label and key, each value's oldest first.
+
+        What blocks of context say is such a value; a copy of a session takes these along.
+        """
+        for value in keeping.versions(self._store, self._ref):
+            yield value
 
     def get(self, id: str) -> Message | Damaged | None:
         """The message with this id, on whichever branch, or `None`."""

@@ -7,7 +7,7 @@ from plait.interchange.export import Exported, write_jsonl
 from plait.interchange.files import whole_file
 from plait.interchange.markdown import write_markdown
 from plait.interchange.reading import ImportReport, import_file, read
-from plait.interchange.values import ImportEntry, ImportOverlay, Problem, Progress, Report, Transcript
+from plait.interchange.values import ImportEntry, ImportOverlay, ImportValue, Problem, Progress, Report, Transcript
 
 __all__ = [
     "KNOWN",
@@ -15,6 +15,7 @@ __all__ = [
     "ImportEntry",
     "ImportOverlay",
     "ImportReport",
+    "ImportValue",
     "Problem",
     "Progress",
     "Report",

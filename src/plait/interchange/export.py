@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import IO, Protocol, runtime_checkable
 
 from plait import jsontext
 from plait.errors import CorruptError, NotFoundError
 from plait.interchange.plait_jsonl import VERSION
 from plait.logic import arguments
-from plait.model import LEAF, Damaged, Json, Message, Overlay, Parent, SessionInfo
+from plait.logic.values import packed
+from plait.model import LEAF, Damaged, Json, Message, Overlay, Parent, SessionInfo, Value
 
 
 class Readable(Protocol):
@@ -40,14 +42,23 @@ class Overlaid(Protocol):
     ) -> Iterator[Message | Damaged]: ...
 
 
+@runtime_checkable
+class Valued(Protocol):
+    """A session that may have named values."""
+
+    def value_versions(self) -> Iterator[Value]: ...
+
+
 @dataclass(slots=True)
 class Exported:
-    """What an export wrote: how many messages and overlays, up to which seq, and the damaged ones it could not write."""
+    """What an export wrote: how many messages, overlays and versions of values, up to which seq, and the damaged
+    messages it could not write."""
 
     messages: int = 0
     overlays: int = 0
     last_seq: int = 0
     damaged: list[Damaged] = field(default_factory=list[Damaged])
+    values: int = 0
 
 
 def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = None) -> Exported:
@@ -63,13 +74,19 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     exported = Exported(last_seq=after_seq or 0)
     leaf = session.leaf()
     overlays = session.overlays(all=True) if isinstance(session, Overlaid) else []
-    _write(file, _header(info, session.state(), exported.last_seq, VERSION if overlays else 1))
+    kept = session.value_versions() if isinstance(session, Valued) else iter(())
+    first = next(kept, None)
+    version = VERSION if first is not None else 2 if overlays else 1
+    _write(file, _header(info, session.state(), exported.last_seq, version))
     for message in session.everything(after_seq=after_seq):
         _write(file, _line(message, exported))
         exported.last_seq = message.seq
     for overlay in overlays:  # after their messages, and older ones first, which newer ones may contain
         _write(file, _overlay(overlay, _ends(session, overlay)))
         exported.overlays += 1
+    for value in () if first is None else chain((first,), kept):
+        _write(file, _value(value))
+        exported.values += 1
     end = {"type": "end", "leaf": leaf.id if leaf is not None else None, "count": exported.messages}
     _write(file, jsontext.encode(end))
     return exported
@@ -110,6 +127,24 @@ def _overlay(overlay: Overlay, ends: tuple[str, str]) -> str:
             "tokens": overlay.tokens,
             "summary": overlay.summary,
             **stale,
+        }
+    )
+
+
+def _value(value: Value) -> str:
+    content, escaped = (None, False) if value.content is None else packed(value.content)
+    return jsontext.encode(
+        {
+            "type": "value",
+            "label": value.label,
+            "key": value.key,
+            "version": value.version,
+            "writtenAt": _time(value.written_at),
+            "tokens": value.tokens,
+            "description": value.description,
+            "metadata": value.metadata,
+            "content": content,
+            **({"escaped": True} if escaped else {}),
         }
     )
 

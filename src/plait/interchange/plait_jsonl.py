@@ -11,17 +11,18 @@ from plait.formats import formats
 from plait.interchange import lines
 from plait.interchange.common import Ticker, is_legal_id, moment
 from plait.interchange.index import Index
-from plait.interchange.values import ImportEntry, ImportOverlay, Progress, Report, Transcript
+from plait.interchange.values import ImportEntry, ImportOverlay, ImportValue, Progress, Report, Transcript
 from plait.logic.arguments import shown
 from plait.logic.ids import can_be_stored
 from plait.logic.shape import is_object
 from plait.logic.strands import MAX_SEQ
+from plait.logic.values import unpacked
 from plait.model import Json, OverlayKind
 
 NAME = "plait"
 KINDS: Final = get_args(OverlayKind)
-VERSION = 2
-"""With overlays; a session without any is written as version 1."""
+VERSION = 3
+"""With named values; a session without any is written as version 2, and one without overlays either as version 1."""
 
 
 def read(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
@@ -58,6 +59,18 @@ def _is_text(value: object) -> bool:
 
 def _is_id(value: object) -> bool:
     return isinstance(value, str) and is_legal_id(value)
+
+
+def _is_key(value: object) -> bool:
+    return value == "" or _is_id(value)
+
+
+def _is_version(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _is_place(value: object) -> bool:
@@ -129,6 +142,17 @@ OVERLAY: Final[Fields] = {
     "summary": _TEXT,
     "stale": _Field("true or false", _is_flag, optional=True),
 }
+VALUE: Final[Fields] = {
+    "label": _Field("the value's label: a string of 1 to 512 bytes with something to see in it", _is_id),
+    "key": _Field("the value's key: such a string too, or an empty one", _is_key),
+    "version": _Field("a whole number from 1 on", _is_version),
+    "writtenAt": _TIME,
+    "tokens": _COUNT._replace(optional=True),
+    "description": _Field("a string, or null", _is_string, optional=True),
+    "metadata": _OBJECT,
+    "content": _Field("a string, or null", _is_string, optional=True),
+    "escaped": _Field("true or false", _is_flag, optional=True),
+}
 END: Final[Fields] = {"leaf": _PARENT, "count": _COUNT}
 
 
@@ -145,6 +169,8 @@ class _Block:
         self._header: Json = {}
         self._end: Json = {}
         self._overlays: list[ImportOverlay] = []
+        self._values: list[tuple[int, int]] = []
+        self._newest: tuple[str, str, int] = ("", "", 0)
 
     def read(self, file: IO[bytes], ticker: Ticker) -> bool:
         """Find the places of all messages; false if there is no further session."""
@@ -154,6 +180,8 @@ class _Block:
                 self._begin(value)
             elif value.get("type") == "overlay":
                 self._overlays.append(self._overlay(value))
+            elif value.get("type") == "value":
+                self._keep(value, at, size)
             elif value.get("type") == "end":
                 self._end, self.at = value, at + size
                 self._finish()
@@ -185,6 +213,7 @@ class _Block:
             count=len(self._index),
             after_seq=self._after_seq,
             overlays=tuple(self._overlays),
+            values=self._read_values(),
         )
 
     @property
@@ -246,6 +275,38 @@ class _Block:
         names = (value["id"], value["kind"], value["from"], value["to"])
         made, stale = moment(value.get("createdAt")), value.get("stale") is True
         return ImportOverlay(*names, value.get("summary"), value.get("tokens"), made, stale)
+
+    def _keep(self, value: Json, at: int, size: int) -> None:
+        """Check a value's line, and remember where it is: it may be long."""
+        self._check(value, VALUE)
+        self._unpacked(value)
+        label, key, version = self._newest
+        if (label, key) == (value["label"], value["key"]) and value["version"] <= version:
+            self._fail(f"version must be above {version}, that of the line before; it is {value['version']}")
+        self._newest = (value["label"], value["key"], value["version"])
+        self._values.append((at, size))
+
+    def _unpacked(self, value: Json) -> str | None:
+        content = value.get("content")
+        try:
+            return content if content is None else unpacked(content, value.get("escaped") is True)
+        except ValueError:
+            self._fail("content is not escaped as it says")
+
+    def _read_values(self) -> Iterator[ImportValue]:
+        with self._path.open("rb") as file:
+            for at, size in self._values:
+                file.seek(at)
+                value = lines.decode(file.read(size))
+                yield ImportValue(
+                    label=value["label"],
+                    key=value["key"],
+                    content=self._unpacked(value),
+                    description=value.get("description"),
+                    metadata=value.get("metadata") or {},
+                    tokens=value.get("tokens"),
+                    written_at=moment(value.get("writtenAt")),
+                )
 
     def _finish(self) -> None:
         self._check(self._end, END)

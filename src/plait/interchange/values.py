@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -92,6 +92,22 @@ class ImportOverlay:
     stale: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ImportValue:
+    """A version of a named value of a transcript; `content` is `None` where it was deleted.
+
+    The versions of a value come together, oldest first. `tokens` is `None` to have them estimated.
+    """
+
+    label: str
+    key: str
+    content: str | None
+    description: str | None
+    metadata: Json
+    tokens: int | None
+    written_at: dt.datetime | None
+
+
 @dataclass(slots=True)
 class Transcript:
     """One session of a file.
@@ -101,7 +117,8 @@ class Transcript:
     the active leaf (`None`: the last one), `count` how many entries there are.
     `parent_id` is the session it was forked from. `active_at` is when it was last active (`None`:
     when the latest of its entries was made). `after_seq` is not 0 for a continuation, whose first parents are in the
-    session already. `overlays` are laid on once the entries are there, in this order.
+    session already. `overlays` are laid on once the entries are there, in this order. `values` are the
+    versions of what stands beside the messages; they too can be gone through once.
     """
 
     id: str
@@ -120,7 +137,14 @@ class Transcript:
     count: int = 0
     after_seq: int = 0
     overlays: tuple[ImportOverlay, ...] = ()
+    values: Iterable[ImportValue] = ()
 
     def unplaced(self, overlay: ImportOverlay, reason: str) -> None:
         """Note that an overlay could not be laid on; the messages it was to cover are there."""
         self.report.add(0, f"overlay {overlay.id!r:.80} was left out: {reason}", overlay.summary or "", lost=True)
+
+    def unkept(self, value: ImportValue, reason: str) -> None:
+        """Note that a version of a value could not be kept."""
+        self.report.add(
+            0, f"value {value.key!r:.80} of {value.label!r:.80} was left out: {reason}", value.content or "", lost=True
+        )

@@ -92,6 +92,33 @@ class Overlaid(Protocol):
     def unplaced(self, overlay: Any, reason: str) -> None: ...
 
 
+class KeptValue(Protocol):
+    """A version of a named value that a transcript brings; see `interchange.ImportValue`."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def metadata(self) -> Json: ...
+    @property
+    def tokens(self) -> int | None: ...
+    @property
+    def written_at(self) -> dt.datetime | None: ...
+
+
+class Valued(Protocol):
+    """A transcript that brings values, and is told of those that could not be kept."""
+
+    @property
+    def values(self) -> Iterable[KeptValue]: ...
+    def unkept(self, value: Any, reason: str) -> None: ...
+
+
 class Chain(Struct):
     """Messages each of which answers the one before; the first answers `parent`."""
 

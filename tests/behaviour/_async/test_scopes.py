@@ -144,6 +144,7 @@ ITERATE: dict[str, Callable[[AsyncSession], Any]] = {
     "transcript": lambda chat: chat.transcript("m"),
     "batches": lambda chat: chat.batches(),
     "everything": lambda chat: chat.everything(),
+    "value_versions": lambda chat: chat.value_versions(),
     "path_stats": lambda chat: chat.path_stats(),
     "path_stats of a leaf": lambda chat: chat.path_stats("p"),
     "history for a model": lambda chat: chat.history(for_model=True),

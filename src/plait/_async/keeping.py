@@ -1,0 +1,102 @@
+"""The named values of a session as a whole: going through all that is kept, and bringing in what was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, cast
+
+from plait import times
+from plait.errors import PlaitError, UnsupportedError
+from plait.logic.chains import KeptValue, Valued
+from plait.model import Value
+from plait.pauses import pause_async
+from plait.store._async.port import AsyncContextual, AsyncStore
+from plait.store.protocol import SessionRef
+
+PAGE = 100
+
+
+def contextual(store: AsyncStore) -> AsyncContextual:
+    """The store as one that keeps named values; `UnsupportedError` if it does not."""
+    if not callable(getattr(store, "write_value", None)):
+        raise UnsupportedError("this store keeps no named values")
+    return cast("AsyncContextual", store)
+
+
+async def versions(store: AsyncStore, ref: SessionRef) -> AsyncIterator[Value]:
+    """Every version that is kept of every value, by label and key, the oldest first; none where a store has none."""
+    if not callable(getattr(store, "value_names", None)):
+        return
+    keeping = contextual(store)
+    after: tuple[str, str | None] | None = None
+    while names := await keeping.value_names(ref, after=after, limit=PAGE):
+        for label, key in names:
+            async for value in _oldest_first(keeping, ref, label, key):
+                yield value
+        after = names[-1]
+        await pause_async()
+
+
+async def _oldest_first(keeping: AsyncContextual, ref: SessionRef, label: str, key: str) -> AsyncIterator[Value]:
+    """The versions of a value, each read by itself: one is held at a time, however long they are."""
+    last, before = 0, None
+    numbers: list[int] = []
+    while page := await keeping.value_history(ref, label, key, before=before, limit=1):
+        before = page[0].version
+        numbers.append(before)
+    for number in reversed(numbers):
+        for value in await keeping.value_history(ref, label, key, before=number + 1, limit=1):
+            if value.version > last:  # another may have been pruned meanwhile
+                last = value.version
+                yield value
+
+
+async def bring_in(store: AsyncStore, ref: SessionRef, transcript: object, at_us: int) -> None:
+    """Write the values that a transcript brings after those that are there already.
+
+    A value that goes on from the newest version there gets the further ones; one that says something
+    else is left as it is.
+    """
+    brought: Iterable[KeptValue] = getattr(transcript, "values", ())
+    name: tuple[str, str] | None = None
+    newest: Value | None = None
+    going_on = True
+    for value in brought:
+        if not callable(getattr(store, "write_value", None)):
+            cast("Valued", transcript).unkept(value, "this store keeps no values")
+            continue
+        keeping = contextual(store)
+        if name != (value.label, value.key):
+            name = (value.label, value.key)
+            found = await keeping.value_history(ref, *name, limit=1)
+            newest, going_on = (found[0], False) if found else (None, True)
+        if going_on:
+            await _write(keeping, ref, transcript, value, at_us)
+        elif newest is not None and _is_that(newest, value):
+            going_on = True
+
+
+def _is_that(newest: Value, value: KeptValue) -> bool:
+    """Whether a brought version is the newest one there."""
+    same = (newest.content, newest.description, newest.metadata) == (value.content, value.description, value.metadata)
+    return same and value.written_at in (None, newest.written_at)
+
+
+async def _write(keeping: AsyncContextual, ref: SessionRef, transcript: object, value: KeptValue, at_us: int) -> None:
+    about: dict[str, Any] = {"description": value.description, "metadata": value.metadata}
+    at = at_us if value.written_at is None else times.to_us(value.written_at)
+    tokens = value.tokens if value.tokens is not None else len((value.content or "").encode("utf-8", "replace")) // 4
+    try:
+        await keeping.write_value(
+            ref,
+            value.label,
+            value.key,
+            value.content,
+            **about,
+            tokens=tokens,
+            operation=os.urandom(8).hex(),
+            created_at_us=at,
+        )
+    except PlaitError as error:
+        cast("Valued", transcript).unkept(value, str(error))

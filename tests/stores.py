@@ -11,7 +11,7 @@ from plait.logic import view
 from plait.model import Damaged, Message, OverlayAdded, Parent, SessionInfo
 from plait.store._sync.port import Overlaying, Store
 from plait.store._sync.store import PlanStore
-from plait.store.protocol import Described, Media, NewMessage, Path, SessionRef, Updated, Written
+from plait.store.protocol import Described, Media, NewMessage, Path, SessionRef, Stated, Updated, Written
 from plait.store.sqlite.connection import Settings
 from plait.store.sqlite.driver import SQLiteDriver
 
@@ -47,6 +47,8 @@ def plain(answer: Any) -> Any:
         return plain(answer.message), answer.changed
     if isinstance(answer, Described):
         return plain(answer.info), answer.changed
+    if isinstance(answer, Stated):
+        return plain(answer.state), answer.changed
     if isinstance(answer, OverlayAdded):
         return answer.overlay, answer.inserted, answer.covered
     if isinstance(answer, SessionInfo):

@@ -43,7 +43,7 @@ class InvalidMessageTypeError(InvalidMessageError, TypeError):
 
 
 class ClosedError(UsageError):
-    """The store is closed; open it again to go on."""
+    """The store is closed; make another with plait.open to go on."""
 
 
 class UnsupportedError(UsageError):

@@ -510,3 +510,51 @@ def test_the_writer_looks_after_the_log_each_time_it_has_grown(tmp_path: Path) -
         finally:
             del writer.submit
         assert asked == [1001, 2001, 1001, 1002]
+
+
+def test_a_link_to_a_store_is_the_store(tmp_path: Path) -> None:
+    """Also its log, which lies beside the file and not beside the link."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "way").symlink_to(tmp_path / "data")
+    (tmp_path / "link.db").symlink_to(tmp_path / "data" / "a.db")  # to what is not there yet
+    for path in (tmp_path / "link.db", tmp_path / "way" / "a.db", tmp_path / "data" / "a.db"):
+        with plait.open(path, durability="process") as sessions, plait.open(tmp_path / "link.db") as others:
+            sessions.session("chat").append(note(str(path)))
+            others.session("chat").append(note(f"{path}'s other"))
+            with plait.open(tmp_path / "link.db", read_only=True) as readers:
+                assert [m.id for m in readers.session("chat").history(newest_first=True)][1] == str(path)
+    assert {item.name for item in tmp_path.iterdir()} == {"data", "way", "link.db"}
+    assert [item.name for item in (tmp_path / "data").iterdir()] == ["a.db"]
+    assert invariants(tmp_path / "data" / "a.db") == []
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, read_only: bool) -> None:
+    """A pipe would be waited for until somebody writes into it."""
+    os.mkfifo(tmp_path / "pipe")
+    for path, words in (("pipe", "pipe"), (".", "folder"), ("absent/a.db", "absent"), ("/dev/null", "device")):
+        with pytest.raises(plait.StoreUnavailableError, match=words):
+            plait.open(tmp_path / path, read_only=read_only).open()
+    assert [item.name for item in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_backup_where_files_have_one_name_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B-114: a file system without hard links; and it still replaces nothing."""
+
+    def link(_: str, path: str) -> None:
+        if "late" in path:  # somebody makes it in between
+            (tmp_path / "late.db").write_text("precious")
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with plait.open(tmp_path / "a.db") as sessions:
+        sessions.session("chat").append(note("a"))
+        sessions.backup(tmp_path / "b.db")
+        with pytest.raises(plait.UsageError, match="exists already"):
+            sessions.backup(tmp_path / "late.db")
+        with pytest.raises(plait.StoreUnavailableError, match="absent"):
+            sessions.backup(tmp_path / "absent" / "b.db")
+    assert (tmp_path / "late.db").read_text() == "precious"
+    assert invariants(tmp_path / "b.db") == []
+    assert not [item for item in tmp_path.iterdir() if "part" in item.name]

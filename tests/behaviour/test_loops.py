@@ -411,3 +411,14 @@ async def test_two_writers_with_a_pause_between_read_and_write_lose_nothing(tmp_
         assert sorted(await ids_of(chat)) == ["a", "b"] and len(await chat.leaves()) == 1
         assert await chat.state() == {"a": 1, "b": 1}
         assert info is not None and info.metadata == {"a": 1, "b": 1}
+
+
+async def test_of_many_who_get_or_create_a_session_only_one_describes_it(tmp_path: Path) -> None:
+    """B-025: what the others brought is not laid over it."""
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        found = await asyncio.gather(
+            *(sessions.get_or_create("chat", name=f"{n}", metadata={f"{n}": n}) for n in range(8))
+        )
+        info = await sessions.get("chat")
+        assert info is not None and info.metadata == {f"{info.name}": int(f"{info.name}")}
+        assert [other.metadata for other in found] == [info.metadata] * 8

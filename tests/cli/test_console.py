@@ -130,6 +130,16 @@ def test_a_full_disk_below_stdout_is_one_line(chat: Path) -> None:
     assert ran.stderr == b"plait: No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(chat: Path, closed: str) -> None:
+    for command, code in (("show chat", 0), ("show nobody", 1), ("rm chat", 0)):
+        words = f'"$0" -m plait {command} --db "$1" {closed}'
+        ran = subprocess.run(
+            ["sh", "-c", words, sys.executable, str(chat)], capture_output=True, check=False, timeout=60
+        )
+        assert (ran.returncode, ran.stderr.count(b"\n")) == (code, code * (closed in ("<&-", ">&-")))
+
+
 def test_without_the_extra_one_line_says_how_to_install_it(db: Path) -> None:
     for name in ("typer", "rich"):
         for module in ("plait.cli", "plait.demo"):

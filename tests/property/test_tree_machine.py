@@ -291,7 +291,7 @@ class TreeMachine(RuleBasedStateMachine):
     @rule(
         name=names,
         late=st.booleans(),
-        create=st.sampled_from(["new", "ensure", "never"]),
+        create=st.sampled_from(["new", "ensure", "once", "never"]),
         owner=st.sampled_from([None, "o", "p"]),
         metadata=patches,
     )

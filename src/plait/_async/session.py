@@ -982,11 +982,10 @@ class AsyncSession:
         Atomic: patches of other keys by other processes are kept. Creates the session if absent.
         """
         arguments.mapping("patch", patch)
-        before = await self._store.state(self._ref)
-        state = await self._store.update_state(self._ref, patch, created_at_us=now_us())
-        if state != before:
+        stated = await self._store.update_state(self._ref, patch, created_at_us=now_us())
+        if stated.changed:
             await self._tell(Change("session", self.id))
-        return state
+        return stated.state
 
     async def read_attachment(self, message_id: str, n: int = 0) -> AsyncIterator[bytes]:
         """The bytes of a message's n-th piece of media, streamed; `NotFoundError` if it has none."""

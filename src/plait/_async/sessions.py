@@ -200,11 +200,7 @@ class AsyncSessions:
         A missing owner is filled in once; another owner raises `ConflictError`. Name and metadata
         are set only when the session is made here.
         """
-        _check_fields({"name": name, "owner": owner, "metadata": metadata})
-        found = await self.get(id)
-        if found is not None:
-            name = metadata = None
-        info = await self._put(id, create="ensure", name=name, owner=owner, metadata=metadata)
+        info = await self._put(id, create="once", name=name, owner=owner, metadata=metadata)
         assert info is not None
         return info
 
@@ -380,8 +376,7 @@ class AsyncSessions:
         Put the answer into a part where inline data would stand: `{"type": "file", "mediaType":
         "image/png", "url": attachment}`. Unused, it is removed after a day.
         """
-        if "/" not in arguments.text("media_type", media_type):
-            raise arguments.refusal("media_type", "such as 'image/png'", media_type)
+        media_type = arguments.media_type("media_type", media_type)
         upload = new_id()
         hash, size = await self.store.put_attachment(self._scope, pieces_async(data), upload=upload, now_us=now_us())
         return Attachment(hash.hex(), media_type, size, upload)

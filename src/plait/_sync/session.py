@@ -982,11 +982,10 @@ class Session:
         Atomic: patches of other keys by other processes are kept. Creates the session if absent.
         """
         arguments.mapping("patch", patch)
-        before = self._store.state(self._ref)
-        state = self._store.update_state(self._ref, patch, created_at_us=now_us())
-        if state != before:
+        stated = self._store.update_state(self._ref, patch, created_at_us=now_us())
+        if stated.changed:
             self._tell(Change("session", self.id))
-        return state
+        return stated.state
 
     def read_attachment(self, message_id: str, n: int = 0) -> Iterator[bytes]:
         """The bytes of a message's n-th piece of media, streamed; `NotFoundError` if it has none."""

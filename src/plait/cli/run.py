@@ -18,6 +18,7 @@ def run(args: Sequence[str]) -> int:
 
     With `PLAIT_DEBUG` set, an error is raised with its traceback instead.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):  # what a console cannot show is escaped, not an error
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -27,6 +28,13 @@ def run(args: Sequence[str]) -> int:
     except BaseException as error:
         code = _ended(error)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Give the streams that were closed before the start somewhere to read from and to write to."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
 
 
 def _invoke(args: Sequence[str]) -> int:

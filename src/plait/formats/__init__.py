@@ -238,5 +238,7 @@ def _fault(message: Mapping[str, Any]) -> tuple[str, str]:
         return "parts", "`parts` is not a list"
     if ("parts" in message or "content" in message) and not isinstance(role, str):
         return "role", "there is no `role` that is text"
+    if "content" in message and not isinstance(message["content"], str | list | None):
+        return "content", f"`content` is a {type(message['content']).__name__}, not text or a list of parts"
     seen = ", ".join(repr(key) for key in list(message)[:8]) or "nothing"
     return "", f"no registered format fits a message with {seen}"

@@ -28,6 +28,8 @@ def whole_file(path: str | Path) -> Generator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(draft):
+            error.filename = str(path)  # the name that the caller knows
         raise

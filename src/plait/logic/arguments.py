@@ -73,6 +73,13 @@ def string(name: str, value: object) -> str:
     return value
 
 
+def media_type(name: str, value: object) -> str:
+    """A media type, perhaps with parameters, that can stand in a data URL and a header."""
+    if "/" not in text(name, value) or "," in cast("str", value) or not cast("str", value).isprintable():
+        raise refusal(name, "such as 'image/png', without a comma", value)
+    return cast("str", value)
+
+
 def maybe(check: Callable[[str, object], T], name: str, value: object) -> T | None:
     """`None`, or what `check` takes."""
     return None if value is None else check(name, value)
@@ -190,7 +197,7 @@ def mapping(name: str, value: object) -> Mapping[str, Any]:
     if not is_mapping(value):
         raise refusal(name, "a dict of JSON values", value)
     try:
-        door.check_exact(value, jsontext.encode(value))
+        door.check_exact(value, jsontext.encode(value), name=name)
     except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, UsageError):
             raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 from plait import jsontext
@@ -16,15 +17,14 @@ MAX_DEPTH = 200
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-def check_exact(message: Mapping[str, Any], text: str) -> None:
+def check_exact(message: Mapping[str, Any], text: str, *, name: str = "") -> None:
     """Raise `InvalidMessageError` naming the culprit unless `text` says exactly what `message` does.
 
-    The cheap complete check is to decode and compare; only a mismatch is looked for by walking.
+    `name` is what it is, if it is no message. The cheap complete check is to decode and compare; only a mismatch is looked for by walking.
     """
-    if jsontext.decode(text) != message:
-        raise culprit(message)
-    if text.count("{") + text.count("[") > MAX_DEPTH and _too_deep(message):
-        raise culprit(message)
+    deep = text.count("{") + text.count("[") > MAX_DEPTH
+    if jsontext.decode(text) != message or (deep and _too_deep(message)):
+        raise culprit({name: message} if name else message)
 
 
 def _too_deep(message: Mapping[str, Any]) -> bool:
@@ -43,17 +43,39 @@ def _boxes(box: Any) -> list[Any]:
 
 def culprit(message: Any) -> InvalidMessageError:
     """The error for the first value in `message` that cannot be kept, found by walking it."""
-    stack: list[tuple[str, Any, int]] = [("", message, 0)]
-    while stack:
-        path, value, depth = stack.pop()
+    for path, value, depth in _walk(message):
         error = _refusal(path or "message", value, depth)
         if error is not None:
             return error
+    return _misplaced(message) or InvalidMessageError(
+        "message does not read back as it was given; pass plain JSON values", path=""
+    )
+
+
+def _misplaced(message: Any) -> InvalidMessageError | None:
+    """The error for the first attachment in `message`, whose media have been taken out, or `None`."""
+    for path, value, _ in _walk(message):
+        if isinstance(value, Attachment):
+            return InvalidMessageTypeError(
+                f"{path} is an attachment where none is looked for; it goes into an object inside `parts`, "
+                "at most 8 deep and one in each object, in the place of inline data",
+                path=path,
+            )
+    return None
+
+
+def _walk(message: Any) -> Iterator[tuple[str, Any, int]]:
+    """Each value in `message`, with its path and depth; no deeper than what is taken."""
+    stack: list[tuple[str, Any, int]] = [("", message, 0)]
+    while stack:
+        path, value, depth = stack.pop()
+        yield path, value, depth
+        if depth >= MAX_DEPTH:
+            continue
         if is_mapping(value):
             stack.extend((f"{path}.{key}" if path else str(key), item, depth + 1) for key, item in value.items())
         elif is_list(value):
             stack.extend((f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value))
-    return InvalidMessageError("message does not read back as it was given; pass plain JSON values", path="")
 
 
 def _refusal(path: str, value: Any, depth: int) -> InvalidMessageError | None:
@@ -68,9 +90,12 @@ def _refusal(path: str, value: Any, depth: int) -> InvalidMessageError | None:
         return InvalidMessageError(f"{path} has a character split into two surrogate halves; join them", path=path)
     if isinstance(value, int) and not _can_be_written(value):
         return InvalidMessageError(f"{path} is an integer too long to write out; use a string", path=path)
-    if value is None or isinstance(value, str | bool | int | float | list | Attachment):
+    if value is None or isinstance(value, list | Enum | Attachment) or type(value) in (str, bool, int, float):
         return None
     kind = type(value).__name__
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return InvalidMessageTypeError(f"{path} is a {kind}; pass a plain {plain.__name__}", path=path)
     return InvalidMessageTypeError(f"{path} is a {kind}, which JSON cannot say; {_remedy(value)}", path=path)
 
 

@@ -41,7 +41,7 @@ def _check_encodable(value: str, what: str, error: type[UsageError]) -> None:
 
 def _check_visible(value: str, what: str, error: type[UsageError]) -> None:
     if not any(char.isprintable() and not char.isspace() for char in value):
-        raise error(f"{what} is empty, blank or only control characters; leave it out to have one made")
+        raise error(f"{what} is empty, blank or only control characters; give it one that can be seen, or leave it out")
 
 
 def can_be_stored(value: object) -> bool:
@@ -70,7 +70,11 @@ def is_hidden(session_id: str) -> bool:
 
 def check_message_id(value: object) -> str:
     """`value` as a message's id."""
-    return check_id(value, "id", InvalidMessageError)
+    try:
+        return check_id(value, "id", InvalidMessageError)
+    except InvalidMessageError as error:
+        error.path = "id"
+        raise
 
 
 def check_session_id(value: object) -> str:

@@ -23,9 +23,13 @@ MAX_STRAND = (1 << 31) - 1
 def key_of(strand: int, seq: int) -> int:
     """The key of a place in a strand; `LimitError` past 2^31 strands or 2^32 seqs."""
     if seq > MAX_SEQ:
-        raise LimitError(f"this session has used all {MAX_SEQ:,} sequence numbers; fork it to go on")
+        raise LimitError(
+            f"this session has used all {MAX_SEQ:,} sequence numbers; export it and import it as another session to go on"
+        )
     if strand > MAX_STRAND:
-        raise LimitError(f"this store has used all {MAX_STRAND:,} strands; copy it into a new one to go on")
+        raise LimitError(
+            f"this store has used all {MAX_STRAND:,} strands; export its sessions and import them into a new one to go on"
+        )
     return strand << SEQ_BITS | seq
 
 

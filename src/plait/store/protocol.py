@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from plait.model import Covered, Damaged, Message, Overlay, OverlayKind, Parent, SessionInfo
+from plait.model import Covered, Damaged, Json, Message, Overlay, OverlayKind, Parent, SessionInfo
 
 
 class Scope(Struct, frozen=True):
@@ -86,10 +86,21 @@ class Written(Struct, frozen=True):
     differs: bool = False
 
 
+Creating = Literal["new", "ensure", "once", "never"]
+"""Whether `put_session` makes a session: only if it is absent, if need be, the same and otherwise only its owner, not."""
+
+
 class Described(Struct, frozen=True):
     """A session after a change of its catalogue entry; `changed` is false if it was so already."""
 
     info: SessionInfo
+    changed: bool
+
+
+class Stated(Struct, frozen=True):
+    """A session's state after a patch of it; `changed` is false if it was so already."""
+
+    state: Json
     changed: bool
 
 

@@ -116,3 +116,78 @@ async def test_a_word_that_is_no_option_is_refused(sessions: AsyncSessions, opti
 async def test_a_wait_limit_may_be_as_long_as_one_likes(tmp_path: Path, seconds: float) -> None:
     async with plait.open_async(tmp_path / "a.db", busy_timeout_s=seconds) as sessions:
         await sessions.session("c").append(plait.user("x"))
+
+
+class Count(int):
+    """A number of somebody's own kind."""
+
+
+class Name(str):
+    """A word of somebody's own kind."""
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [(Count(1), "plain int"), (Name("x"), "plain str"), ({1}, "list"), (b"x", "base64"), (float("nan"), "null")],
+)
+async def test_every_refusal_names_the_place_the_rule_and_the_remedy(
+    sessions: AsyncSessions, value: Any, remedy: str
+) -> None:
+    chat, odd = sessions.session("c"), {"output": [0, {"score": value}]}
+    calls: list[tuple[str, Any]] = [
+        ("parts[1].output[1].score", lambda: chat.append({"role": "tool", "parts": [{"type": "t"}, {"type": "u"} | odd]})),
+        ("messages[1].metadata.output[1].score", lambda: chat.append_many([plait.user("x"), {**plait.user("y"), "metadata": odd}])),
+        ("content[0].output[1].score", lambda: chat.append({"role": "user", "content": [{"type": "text", "text": ""} | odd]})),
+        ("patch.output[1].score", lambda: chat.update_state(odd)),
+        ("patch.output[1].score", lambda: sessions.merge_metadata("c", odd)),
+        ("metadata.output[1].score", lambda: sessions.create("c", metadata=odd)),
+    ]  # fmt: skip
+    for path, call in calls:
+        with pytest.raises(plait.InvalidMessageError) as refused:
+            await call()
+        assert refused.value.path == path
+        assert path.removeprefix("messages[1].") in str(refused.value) and remedy in str(refused.value)
+    assert await sessions.get("c") is None
+
+
+@pytest.mark.parametrize("id", ["", " \n", "\x00", "x" * 600, "\ud800", 5])
+async def test_an_id_that_cannot_be_is_named_as_the_place(sessions: AsyncSessions, id: Any) -> None:
+    with pytest.raises(plait.InvalidMessageError) as refused:
+        await sessions.session("c").append_many([plait.user("x"), {**plait.user("y"), "id": id}])
+    assert refused.value.path == "messages[1].id"
+    assert await sessions.get("c") is None
+
+
+@pytest.mark.parametrize("content", [5, {"text": "x"}, True, float("nan")])
+async def test_content_that_is_no_text_is_named_as_the_place(sessions: AsyncSessions, content: Any) -> None:
+    with pytest.raises(plait.InvalidMessageError, match="content") as refused:
+        await sessions.session("c").append({"role": "user", "content": content})
+    assert refused.value.path == "content"
+
+
+async def test_an_attachment_where_none_is_looked_for_is_named(sessions: AsyncSessions) -> None:
+    put = await sessions.put_attachment(b"abcdef", media_type="a/b")
+    deep: dict[str, Any] = {"url": put}
+    for _ in range(8):
+        deep = {"o": deep}
+    good = {"type": "file", "url": put}
+    messages: dict[str, dict[str, Any]] = {
+        "parts[0].data": {"parts": [{**good, "data": put}]},
+        "parts[0].o[0]": {"parts": [{"type": "x", "o": [put]}]},
+        "parts[1]" + ".o" * 8 + ".url": {"parts": [good, {"type": "x", **deep}]},
+        "metadata.cover": {"parts": [good], "metadata": {"cover": put}},
+        "cover": {"parts": [], "cover": put},
+    }
+    for path, message in messages.items():
+        with pytest.raises(plait.InvalidMessageError, match="8 deep") as refused:
+            await sessions.session("c").append({"role": "user", **message})
+        assert refused.value.path == path and isinstance(refused.value, TypeError)
+    with pytest.raises(plait.InvalidMessageError, match=r"patch\.cover is an attachment"):
+        await sessions.session("c").update_state({"cover": put})
+    assert await sessions.get("c") is None
+
+
+@pytest.mark.parametrize("media_type", ["", "png", "a/b,c", "a/b\r\nc: d", "a/\x00", "a/\ud800", 5])
+async def test_a_media_type_that_no_header_can_hold_is_refused(sessions: AsyncSessions, media_type: Any) -> None:
+    with pytest.raises(plait.UsageError, match="media_type"):
+        await sessions.put_attachment(b"x", media_type=media_type)

@@ -176,3 +176,34 @@ def test_a_file_that_is_no_store_is_refused_and_not_touched(tmp_path: Path) -> N
                     sessions.session().append(note("m"))
             assert path.read_bytes() == content
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in files)
+
+
+@pytest.mark.parametrize("by", ["append", "update", "put"])
+@pytest.mark.parametrize("damaged", [sql for sql in DAMAGE.values() if "chunk" in sql], indirect=True)
+def test_a_payload_that_lost_bytes_is_mended_by_whoever_brings_them(damaged: Sessions, by: str) -> None:
+    """B-110: what is written now is readable, and so is all that uses the payload."""
+    chat = damaged.session("chat")
+    given = picture("new", noise(2_500_000))
+    if by == "append":
+        chat.append(given)
+    elif by == "update":
+        updated = chat.update({**given, "id": "a"})
+        assert updated is not None and updated.to_dict() == {**given, "id": "a"}
+    else:
+        put = damaged.put_attachment(noise(2_500_000), media_type="image/png")
+        part = {**given["parts"][-1], "url": put}
+        chat.append({**given, "parts": [*given["parts"][:-1], part]})
+    assert all(isinstance(message, plait.Message) for message in [message for message in chat.history()])
+    stored = chat.get("a" if by == "update" else "new")
+    assert isinstance(stored, plait.Message) and stored.parts[-1] == given["parts"][-1]
+    assert damaged.doctor() == []
+
+
+@pytest.mark.parametrize("damaged", [DAMAGE["a piece of the payload is missing"]], indirect=True)
+def test_a_claim_on_a_payload_that_lost_bytes_is_refused(damaged: Sessions, file: Path) -> None:
+    put = damaged.put_attachment(noise(2_500_000), media_type="image/png")
+    connection = apsw.Connection(str(file))
+    connection.execute(DAMAGE["a piece of the payload is missing"])
+    connection.close()
+    with pytest.raises(plait.NotFoundError, match="put_attachment"):
+        damaged.session("chat").append({"role": "user", "parts": [{"type": "file", "url": put}]})

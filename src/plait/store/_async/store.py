@@ -50,6 +50,7 @@ from plait.store.plans import (
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
+    Creating,
     Described,
     Expect,
     Graft,
@@ -62,6 +63,7 @@ from plait.store.protocol import (
     SessionRef,
     Span,
     Stat,
+    Stated,
     Suffix,
     Updated,
     Written,
@@ -238,7 +240,7 @@ class AsyncPlanStore:
         session: SessionRef,
         *,
         created_at_us: int,
-        create: Literal["new", "ensure", "never"],
+        create: Creating,
         name: str | None = None,
         owner: str | None = None,
         parent_id: str | None = None,
@@ -254,7 +256,7 @@ class AsyncPlanStore:
     async def state(self, session: SessionRef) -> Json:
         return await self.driver.read_async(partial(catalogue.state, session))
 
-    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
         return await self.driver.write_async(partial(catalogue.update_state, session, patch, self._mark(created_at_us)))
 
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:

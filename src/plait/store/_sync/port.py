@@ -27,6 +27,7 @@ from plait.model import (
     ValueHit,
 )
 from plait.store.protocol import (
+    Creating,
     Described,
     Expect,
     Graft,
@@ -39,6 +40,7 @@ from plait.store.protocol import (
     SessionRef,
     Span,
     Stat,
+    Stated,
     Suffix,
     Updated,
     Written,
@@ -230,7 +232,7 @@ class Store(Protocol):
         session: SessionRef,
         *,
         created_at_us: int,
-        create: Literal["new", "ensure", "never"],
+        create: Creating,
         name: str | None = None,
         owner: str | None = None,
         parent_id: str | None = None,
@@ -239,9 +241,10 @@ class Store(Protocol):
     ) -> Described | None:
         """Create or change a session's catalogue entry.
 
-        `new` raises `ConflictError` if it exists, `never` answers `None` if it does not. Given
-        metadata is merged per key, a `None` value removing its key. `owner` fills a missing owner
-        and raises `ConflictError` on another one.
+        `new` raises `ConflictError` if it exists, `never` answers `None` if it does not. `ensure`
+        makes it if it is absent and changes it if not; `once` sets nothing but a missing owner then.
+        Given metadata is merged per key, a `None` value removing its key. `owner` fills a missing
+        owner and raises `ConflictError` on another one.
         """
         ...
 
@@ -249,7 +252,7 @@ class Store(Protocol):
         """The session's small JSON state; `{}` if absent."""
         ...
 
-    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
         """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
         ...
 

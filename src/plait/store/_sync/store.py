@@ -50,6 +50,7 @@ from plait.store.plans import (
 from plait.store.plans import stage as staging
 from plait.store.plans.messages import CHUNK_BYTES
 from plait.store.protocol import (
+    Creating,
     Described,
     Expect,
     Graft,
@@ -62,6 +63,7 @@ from plait.store.protocol import (
     SessionRef,
     Span,
     Stat,
+    Stated,
     Suffix,
     Updated,
     Written,
@@ -238,7 +240,7 @@ class PlanStore:
         session: SessionRef,
         *,
         created_at_us: int,
-        create: Literal["new", "ensure", "never"],
+        create: Creating,
         name: str | None = None,
         owner: str | None = None,
         parent_id: str | None = None,
@@ -254,7 +256,7 @@ class PlanStore:
     def state(self, session: SessionRef) -> Json:
         return self.driver.read(partial(catalogue.state, session))
 
-    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
         return self.driver.write(partial(catalogue.update_state, session, patch, self._mark(created_at_us)))
 
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:

@@ -25,10 +25,14 @@ def write(attachment: int, n: int, data: bytes, upload: str, now_us: int) -> Pla
 
 
 def finish(scope: Scope, attachment: int, hash: bytes, size: int, upload: str, now_us: int) -> Plan[None]:
-    """Give a payload its hash; if the scope has it already, keep that one instead."""
+    """Give a payload its hash; if the scope has it already, keep that one instead, mended if it lost bytes."""
     rows = yield Ask("find_attachment", (scope.tenant, scope.owner, hash))
     if rows:
-        yield Do("move_upload", (rows[0][0], now_us, upload))
+        known, _, whole = rows[0]
+        if not whole:
+            yield Do("drop_chunks", (known,))
+            yield Do("move_chunks", (known, attachment))
+        yield Do("move_upload", (known, now_us, upload))
         yield Do("drop_chunks", (attachment,))
         yield Do("drop_attachment", (attachment,))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from plait import jsontext, times
 from plait.errors import ConflictError
@@ -13,7 +13,7 @@ from plait.model import Json, SessionInfo, SessionPage
 from plait.store.plan import Ask, Do, Head, Plan, Put, Row
 from plait.store.plans import common, read, values
 from plait.store.plans.common import Mark
-from plait.store.protocol import Described, Scope, SessionRef
+from plait.store.protocol import Creating, Described, Scope, SessionRef, Stated
 
 log = logging.getLogger("plait")
 _NO_INFO = (None, None, None, 0, "{}", "{}")
@@ -60,7 +60,7 @@ def put_session(
     ref: SessionRef,
     mark: Mark,
     *,
-    create: Literal["new", "ensure", "never"],
+    create: Creating,
     name: str | None,
     owner: str | None,
     parent_id: str | None,
@@ -76,6 +76,8 @@ def put_session(
     created = head is None
     if head is None:
         head = yield from common.create(ref, mark)
+    elif create == "once":
+        name = parent_id = pinned = metadata = None
     old = yield from _info_row(head)
     new = _changed(ref, old, name, owner, parent_id, pinned, metadata)
     if new != old:
@@ -125,7 +127,7 @@ def state(ref: SessionRef) -> Plan[Json]:
     return {} if head is None else _object(head, (yield from _info_row(head))[5])
 
 
-def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[Json]:
+def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[Stated]:
     """Merge into the session's state, creating the session if it is absent."""
     head = yield from common.take_or_create(ref, mark)
     old = yield from _info_row(head)
@@ -133,7 +135,7 @@ def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[
     if text != old[5]:
         yield from _write_info(head, (*old[:5], text))
         yield from common.record(head, "session", mark, {"state": list(patch)})
-    return jsontext.decode(text)  # type: ignore[no-any-return]
+    return Stated(jsontext.decode(text), text != old[5])
 
 
 def sessions(scope: Scope, cursor: str | None, limit: int) -> Plan[SessionPage]:

@@ -79,7 +79,9 @@ def next_number(name: str) -> Plan[int]:
 def next_strand() -> Plan[int]:
     strand = yield from next_number("strand")
     if strand > MAX_STRAND:
-        raise LimitError(f"this store has used all {MAX_STRAND:,} strands; copy it into a new one to go on")
+        raise LimitError(
+            f"this store has used all {MAX_STRAND:,} strands; export its sessions and import them into a new one to go on"
+        )
     return strand
 
 

@@ -20,7 +20,9 @@ def begin(stage: SessionRef, target: SessionRef, count: int, mark: Mark) -> Plan
     if head is None:
         raise NotFoundError(f"there is no session {target.id!r} to add to", session_id=target.id)
     if head.next_seq + count > MAX_SEQ:
-        raise LimitError(f"session {target.id!r} has no room for {count:,} more messages; fork it to go on")
+        raise LimitError(
+            f"session {target.id!r} has no room for {count:,} more messages; import them as another session"
+        )
     made = yield from common.create(stage, mark)
     made.next_seq = head.next_seq
     head.next_seq += count

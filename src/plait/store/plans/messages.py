@@ -63,16 +63,19 @@ def insert_rest(ref: SessionRef, key: int, rest: Iterable[str], items: Sequence[
 
 
 def _payload(ref: SessionRef, item: Media) -> Plan[int]:
-    """The attachment that holds a payload: the scope's own if it is known, else a new one."""
+    """The attachment that holds a payload: the scope's own if it is known, mended if it lost bytes, else a new one."""
     scope = (ref.scope.tenant, ref.scope.owner)
     rows = yield Ask("find_attachment", (*scope, item.hash))
     if item.upload is not None:
         yield Do("drop_upload", (item.upload,))
-    if rows and rows[0][1] == item.size:
-        return int(rows[0][0])
+    known = rows[0][0] if rows and rows[0][1] == item.size else None
+    if known is not None and rows[0][2]:
+        return int(known)
     if item.data is None:
         raise NotFoundError("the attachment is not in the store (any more); call put_attachment again")
-    ((attachment,),) = yield Do("add_attachment", (*scope, item.hash, item.size))
+    if known is not None:
+        yield Do("drop_chunks", (known,))
+    ((attachment,),) = [(known,)] if known is not None else (yield Do("add_attachment", (*scope, item.hash, item.size)))
     for n in range(0, item.size, CHUNK_BYTES):
         yield Do("add_chunk", (attachment, n // CHUNK_BYTES, item.data[n : n + CHUNK_BYTES]))
     return int(attachment)

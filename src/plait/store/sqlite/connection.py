@@ -68,6 +68,7 @@ def prepare(settings: Settings) -> tuple[Settings, str]:
     """
     if settings.in_memory:
         return settings, "memory"
+    _refuse_no_file(settings.path)
     if settings.read_only:
         return _prepare_reading(settings)
     _refuse_foreign(settings)
@@ -144,7 +145,7 @@ def _connect(settings: Settings, flags: int) -> apsw.Connection:
     try:
         connection = apsw.Connection(path, flags=flags, vfs=settings.vfs, statementcachesize=STATEMENT_CACHE)
     except apsw.CantOpenError as error:
-        raise StoreUnavailableError(_cannot_open(settings.path)) from error
+        raise StoreUnavailableError(cannot_open(settings.path)) from error
     connection.set_busy_timeout(settings.busy_timeout_ms)
     return connection
 
@@ -161,14 +162,17 @@ def _uri(path: str) -> str:
     return f"file://{spelled}" if spelled.startswith("/") else f"file:///{spelled}"
 
 
-def _cannot_open(path: str) -> str:
+def cannot_open(path: str) -> str:
+    """Why a file that SQLite cannot open cannot be opened, as far as can be told."""
     if os.path.isdir(path):
         return f"{path} is a folder; give the path of a database file in it"
     parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
         return f"{path} cannot be opened: the folder {parent} does not exist"
     if not os.path.exists(path):
-        return f"{path} does not exist and cannot be made here"
+        return f"{path} does not exist and cannot be made here: check the path and the permissions of its folder"
+    if not os.path.isfile(path):
+        return f"{path} is no file but a device or a pipe; give the path of a database file"
     return f"{path} cannot be opened: check its permissions"
 
 
@@ -221,6 +225,12 @@ def _number(connection: apsw.Connection, sql: str) -> int:
     return value
 
 
+def _refuse_no_file(path: str) -> None:
+    """Raise if something else than a file has that name: opening a pipe would wait, and a device is no disk."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StoreUnavailableError(cannot_open(path))
+
+
 def _refuse_foreign(settings: Settings) -> None:
     """Raise unless the file is absent, empty or one of ours, looking without a byte changed."""
     try:
@@ -234,7 +244,7 @@ def _refuse_foreign(settings: Settings) -> None:
 def _look(settings: Settings) -> str:
     """Check the file through a connection that only reads; answers the journal mode."""
     if not os.path.exists(settings.path):
-        raise StoreUnavailableError(_cannot_open(settings.path))
+        raise StoreUnavailableError(cannot_open(settings.path))
     _check_header(settings)
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
     try:
@@ -267,7 +277,7 @@ def _header(settings: Settings) -> bytes:
     try:
         file = apsw.VFSFile(settings.vfs or "", _spelled(settings.path), [flags, 0])
     except apsw.Error as error:
-        raise StoreUnavailableError(_cannot_open(settings.path)) from error
+        raise StoreUnavailableError(cannot_open(settings.path)) from error
     try:
         return file.xRead(min(100, file.xFileSize()), 0)
     except apsw.Error as error:

@@ -88,7 +88,7 @@ SELECT s.id, s.messages, s.bytes, s.tokens, t.messages AS found FROM session AS 
 -- Messages whose seq the session has yet to give.
 SELECT m.id, m.key FROM session AS s
   JOIN strand AS r ON r.incarnation = s.incarnation
-  JOIN message AS m ON m.key >= (r.strand << 32 | s.next_seq) AND m.key <= (r.strand << 32 | 4294967295)
+  JOIN message AS m ON m.key >= (r.strand << 32) + s.next_seq AND m.key <= (r.strand << 32 | 4294967295)
  WHERE s.live = 1;
 
 -- activity_missing

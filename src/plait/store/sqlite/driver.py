@@ -46,7 +46,8 @@ class SQLiteDriver:
 
     def __init__(self, settings: Settings) -> None:
         if not settings.in_memory:  # connections are made when needed, by then the current folder may be another
-            settings = replace(settings, path=os.path.abspath(settings.path))
+            # A link is followed here: SQLite keeps the log beside the file, and its file layer opens no link.
+            settings = replace(settings, path=os.path.realpath(settings.path))
         self.settings = settings
         self.journal_mode = ""
         self._statements = load()

@@ -322,8 +322,9 @@ SELECT n, body FROM slice WHERE key = :key ORDER BY n;
 DELETE FROM main.slice WHERE key = :key;
 
 -- find_attachment
--- A scope's payload by its hash.
-SELECT attachment, bytes FROM attachment WHERE tenant = :tenant AND owner = :owner AND hash = :hash;
+-- A scope's payload by its hash, and whether all its bytes are there.
+SELECT attachment, bytes, bytes = (SELECT coalesce(sum(length(data)), 0) FROM chunk WHERE attachment = a.attachment)
+  FROM attachment AS a WHERE tenant = :tenant AND owner = :owner AND hash = :hash;
 
 -- add_attachment
 -- A payload of a scope.
@@ -349,6 +350,10 @@ SELECT data FROM chunk WHERE attachment = :attachment ORDER BY n;
 -- One piece of a payload, as long as the message uses it.
 SELECT c.data FROM attachment_ref AS r JOIN chunk AS c ON c.attachment = r.attachment
  WHERE r.key = :key AND r.attachment = :attachment AND c.n = :n LIMIT 1;
+
+-- move_chunks
+-- The pieces of a payload are another's.
+UPDATE chunk SET attachment = :new WHERE attachment = :old;
 
 -- drop_chunks
 -- Remove the pieces of a payload.

@@ -12,14 +12,14 @@ from typing import cast
 import apsw
 
 from plait import formats
-from plait.errors import CorruptError, UsageError
+from plait.errors import CorruptError, StoreUnavailableError, UsageError
 from plait.logic.prepare import kept_role
 from plait.logic.shape import is_list, is_object
 from plait.model import Finding, Message
 from plait.store.plan import Ask, Plan, Row
 from plait.store.plans import common, messages
 from plait.store.sqlite import veil
-from plait.store.sqlite.connection import Settings, migrate, patiently
+from plait.store.sqlite.connection import Settings, cannot_open, migrate, patiently
 from plait.store.sqlite.executor import Executor
 from plait.store.sqlite.stale import stale_texts, stale_values
 from plait.store.sqlite.statements import Statement, load, parse, read
@@ -41,13 +41,27 @@ def backup(connection: apsw.Connection, path: str) -> None:
     draft = f"{path}.{os.urandom(4).hex()}.part"
     try:
         _copy(connection, draft)
-        os.link(draft, path)  # fails if somebody made the file meanwhile, where a rename would replace it
+        _appear(draft, path)
     except FileExistsError:
         raise UsageError(f"{path} exists already; name a new file for the backup") from None
+    except apsw.CantOpenError as error:
+        raise StoreUnavailableError(cannot_open(path)) from error
     finally:
         for end in ("", "-journal", "-wal", "-shm"):
             if os.path.exists(draft + end):
                 os.unlink(draft + end)
+
+
+def _appear(draft: str, path: str) -> None:
+    """Give a file its name; `FileExistsError` if somebody made one of that name meanwhile."""
+    try:
+        os.link(draft, path)  # a rename would replace that one
+    except FileExistsError:
+        raise
+    except OSError:  # this file system has no links
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        os.rename(draft, path)
 
 
 def _copy(connection: apsw.Connection, draft: str) -> None:

@@ -51,6 +51,7 @@ from plait.model import (
     ValueHit,
 )
 from plait.store.protocol import (
+    Creating,
     Described,
     Expect,
     Graft,
@@ -65,6 +66,7 @@ from plait.store.protocol import (
     SessionRef,
     Span,
     Stat,
+    Stated,
     Suffix,
     Updated,
     Written,
@@ -697,7 +699,7 @@ class AsyncModelStore:
         session: SessionRef,
         *,
         created_at_us: int,
-        create: Literal["new", "ensure", "never"],
+        create: Creating,
         name: str | None = None,
         owner: str | None = None,
         parent_id: str | None = None,
@@ -715,6 +717,8 @@ class AsyncModelStore:
         self._find(session)
         created = life is None
         life = life or self._begin(session, created_at_us)
+        if create == "once" and not created:
+            name = parent_id = pinned = metadata = None
         before = _texts(life)
         life.name = life.name if name is None else name
         life.owner = life.owner if owner is None else owner
@@ -731,15 +735,16 @@ class AsyncModelStore:
         life = self._find(session)
         return copy.deepcopy(life.state) if life else {}
 
-    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Json:
+    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
         """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
         life = self._find(session)
         life = life or self._begin(session, created_at_us)
         merged = _merged(life.state, patch)
-        if jsontext.encode(merged) != jsontext.encode(life.state):  # as text: 1, 1.0 and true differ
+        changed = jsontext.encode(merged) != jsontext.encode(life.state)  # as text: 1, 1.0 and true differ
+        if changed:
             life.state = merged
             self._record(session, "session")
-        return copy.deepcopy(merged)
+        return Stated(copy.deepcopy(merged), changed)
 
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""

@@ -2068,6 +2068,21 @@ class AsyncStoreTests(AsyncValueTests):
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata) == ("m", "o", False, {"k": 1})
 
+    async def test_put_once_sets_nothing_of_a_session_that_is_there_but_a_missing_owner(
+        self, store: AsyncStore
+    ) -> None:
+        given: dict[str, Any] = {"name": "n", "pinned": True, "metadata": {"k": 1}}
+        await store.put_session(self.ref(), created_at_us=_now_us(), create="once", **given)
+        for owner, changed in ((None, False), ("o", True), ("o", False)):
+            put = await store.put_session(
+                self.ref(), created_at_us=_now_us(), create="once", owner=owner, name="m", metadata={"late": 1}
+            )
+            assert put is not None and put.changed == changed
+            info = put.info
+            assert (info.name, info.owner, info.pinned, info.metadata) == ("n", owner, True, {"k": 1})
+        with pytest.raises(ConflictError):
+            await store.put_session(self.ref(), created_at_us=_now_us(), create="once", owner="p")
+
     async def test_putting_says_whether_it_changed_anything(self, store: AsyncStore) -> None:
         for name, pinned, changed in (
             (None, None, True),
@@ -2116,15 +2131,27 @@ class AsyncStoreTests(AsyncValueTests):
         assert await store.info(self.ref()) == before
 
     async def test_state_is_merged_per_key_and_creates_the_session(self, store: AsyncStore) -> None:
-        assert await store.update_state(self.ref(), {"a": 1, "b": {"x": 1}}, created_at_us=_now_us()) == {
-            "a": 1,
-            "b": {"x": 1},
-        }
+        stated = await store.update_state(self.ref(), {"a": 1, "b": {"x": 1}}, created_at_us=_now_us())
+        assert stated.state == {"a": 1, "b": {"x": 1}}
         assert await store.info(self.ref()) is not None
         merged = await store.update_state(self.ref(), {"b": [2], "a": None, "c": 3}, created_at_us=_now_us())
-        assert merged == {"b": [2], "c": 3} == await store.state(self.ref())
+        assert merged.state == {"b": [2], "c": 3} == await store.state(self.ref())
         assert await store.state(self.ref("other")) == {}
         assert await self.history(store) == []
+
+    async def test_a_patch_of_the_state_says_whether_it_changed_anything(self, store: AsyncStore) -> None:
+        patches: list[tuple[dict[str, Any], bool]] = [
+            ({"k": 1}, True),
+            ({"k": 1}, False),
+            ({"k": True}, True),
+            ({"k": 1.0}, True),
+            ({"nobody": None}, False),
+            ({"k": None}, True),
+            ({}, False),
+        ]
+        for patch, changed in patches:
+            stated = await store.update_state(self.ref(), patch, created_at_us=_now_us())
+            assert (stated.changed, stated.state) == (changed, await store.state(self.ref()))
 
     async def test_state_and_metadata_are_apart(self, store: AsyncStore) -> None:
         await store.update_state(self.ref(), {"k": "state"}, created_at_us=_now_us())

@@ -2068,6 +2068,21 @@ class StoreTests(ValueTests):
         assert info is not None
         assert (info.name, info.owner, info.pinned, info.metadata) == ("m", "o", False, {"k": 1})
 
+    def test_put_once_sets_nothing_of_a_session_that_is_there_but_a_missing_owner(
+        self, store: Store
+    ) -> None:
+        given: dict[str, Any] = {"name": "n", "pinned": True, "metadata": {"k": 1}}
+        store.put_session(self.ref(), created_at_us=_now_us(), create="once", **given)
+        for owner, changed in ((None, False), ("o", True), ("o", False)):
+            put = store.put_session(
+                self.ref(), created_at_us=_now_us(), create="once", owner=owner, name="m", metadata={"late": 1}
+            )
+            assert put is not None and put.changed == changed
+            info = put.info
+            assert (info.name, info.owner, info.pinned, info.metadata) == ("n", owner, True, {"k": 1})
+        with pytest.raises(ConflictError):
+            store.put_session(self.ref(), created_at_us=_now_us(), create="once", owner="p")
+
     def test_putting_says_whether_it_changed_anything(self, store: Store) -> None:
         for name, pinned, changed in (
             (None, None, True),
@@ -2116,15 +2131,27 @@ class StoreTests(ValueTests):
         assert store.info(self.ref()) == before
 
     def test_state_is_merged_per_key_and_creates_the_session(self, store: Store) -> None:
-        assert store.update_state(self.ref(), {"a": 1, "b": {"x": 1}}, created_at_us=_now_us()) == {
-            "a": 1,
-            "b": {"x": 1},
-        }
+        stated = store.update_state(self.ref(), {"a": 1, "b": {"x": 1}}, created_at_us=_now_us())
+        assert stated.state == {"a": 1, "b": {"x": 1}}
         assert store.info(self.ref()) is not None
         merged = store.update_state(self.ref(), {"b": [2], "a": None, "c": 3}, created_at_us=_now_us())
-        assert merged == {"b": [2], "c": 3} == store.state(self.ref())
+        assert merged.state == {"b": [2], "c": 3} == store.state(self.ref())
         assert store.state(self.ref("other")) == {}
         assert self.history(store) == []
+
+    def test_a_patch_of_the_state_says_whether_it_changed_anything(self, store: Store) -> None:
+        patches: list[tuple[dict[str, Any], bool]] = [
+            ({"k": 1}, True),
+            ({"k": 1}, False),
+            ({"k": True}, True),
+            ({"k": 1.0}, True),
+            ({"nobody": None}, False),
+            ({"k": None}, True),
+            ({}, False),
+        ]
+        for patch, changed in patches:
+            stated = store.update_state(self.ref(), patch, created_at_us=_now_us())
+            assert (stated.changed, stated.state) == (changed, store.state(self.ref()))
 
     def test_state_and_metadata_are_apart(self, store: Store) -> None:
         store.update_state(self.ref(), {"k": "state"}, created_at_us=_now_us())

@@ -155,7 +155,7 @@ def test_an_id_that_is_there_leaves_the_session_as_it_was() -> None:
 
 
 def test_the_last_seq_is_the_last() -> None:
-    with pytest.raises(LimitError, match="fork it"):
+    with pytest.raises(LimitError, match="import it as another"):
         appending(head(next_seq=MAX_SEQ + 1), message())
 
 

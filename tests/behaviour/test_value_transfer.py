@@ -29,7 +29,7 @@ def filled(path: Path) -> plait.Sessions:
     sessions = plait.open(path)
     sessions.session("chat").append(plait.user("hi", id="a"))
     for text in TEXTS:
-        write(sessions, "memory", "", text, description="d", metadata={"k": [1]}, tokens=5)
+        write(sessions, "memory", "", text, description="d", metadata={"k": [1]}, tokens=5, least_version=3)
     write(sessions, "notes", "gone", "x")
     write(sessions, "notes", "gone", None)
     write(sessions, "notes", "kept", "y", description="half \ud83d")

@@ -97,6 +97,7 @@ def _write(keeping: Contextual, ref: SessionRef, transcript: object, value: Kept
             tokens=tokens,
             operation=os.urandom(8).hex(),
             created_at_us=at,
+            least_version=value.version,
         )
     except PlaitError as error:
         cast("Valued", transcript).unkept(value, str(error))

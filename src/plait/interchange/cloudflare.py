@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from plait import formats
 from plait.errors import PlaitError, UsageError
-from plait.interchange import lines
+from plait.interchange import cloudflare_context, lines
 from plait.interchange.common import (
     Ticker,
     imported,
@@ -30,7 +30,7 @@ from plait.interchange.common import (
     words,
 )
 from plait.interchange.index import Index
-from plait.interchange.values import ImportEntry, ImportOverlay, Progress, Report, Transcript
+from plait.interchange.values import ImportEntry, ImportOverlay, ImportValue, Progress, Report, Transcript
 from plait.logic.shape import is_list
 from plait.model import Json
 
@@ -256,6 +256,7 @@ class _Session:
             leaf=self.index.visible(self.last),
             count=len(self.index),
             overlays=tuple(self._overlays()),
+            values=self._values(),
         )
 
     def _overlays(self) -> Iterator[ImportOverlay]:
@@ -272,6 +273,11 @@ class _Session:
                 tokens=None,
                 created_at=_created(row.get("created_at")),
             )
+
+    def _values(self) -> Iterator[ImportValue]:
+        with self.copy.reading() as db:
+            known = [session for family in _FAMILIES if _has(db, family) for session in _sessions(db, family, family)]
+            yield from cloudflare_context.values(db, self.session, known, self.report)
 
     def _about(self, db: sqlite3.Connection) -> Json:
         family, about = self.family, Json()

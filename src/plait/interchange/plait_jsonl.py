@@ -306,6 +306,7 @@ class _Block:
                     metadata=value.get("metadata") or {},
                     tokens=value.get("tokens"),
                     written_at=moment(value.get("writtenAt")),
+                    version=value["version"],
                 )
 
     def _finish(self) -> None:

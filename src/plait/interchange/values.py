@@ -96,7 +96,8 @@ class ImportOverlay:
 class ImportValue:
     """A version of a named value of a transcript; `content` is `None` where it was deleted.
 
-    The versions of a value come together, oldest first. `tokens` is `None` to have them estimated.
+    The versions of a value come together, oldest first. `tokens` is `None` to have them estimated,
+    `version` 0 where the source does not number them.
     """
 
     label: str
@@ -106,6 +107,7 @@ class ImportValue:
     metadata: Json
     tokens: int | None
     written_at: dt.datetime | None
+    version: int = 0
 
 
 @dataclass(slots=True)

@@ -56,7 +56,9 @@ class Shelf:
         kept = [item.value for item in self.values.get((label, key), ())]
         return [_out(value) for value in reversed(kept) if before is None or value.version < before][:limit]
 
-    def write(self, new: NewValue, expect: int | None, operation: str, at_us: int) -> tuple[Value, bool]:
+    def write(
+        self, new: NewValue, expect: int | None, operation: str, at_us: int, least_version: int = 0
+    ) -> tuple[Value, bool]:
         """The value after the write, and whether that made a version."""
         kept = self.values.get((new.label, new.key), [])
         at = times.from_us(at_us)
@@ -67,7 +69,7 @@ class Shelf:
             raise StaleValueError(f"{new.label!r} {new.key!r} is at version {old.version}", current=_out(old))
         if (old.content, old.description, old.metadata) == (new.content, new.description, new.metadata):
             return _out(old), False
-        version = old.version + 1 if kept else self.base + 1
+        version = max(old.version + 1 if kept else self.base + 1, least_version)
         value = Value(new.label, new.key, new.content, new.description, new.tokens, version, at, new.metadata)
         self.values[new.label, new.key] = [*kept, Kept(value, operation)]
         return _out(value), True
@@ -118,9 +120,11 @@ class Shelf:
         return count
 
     def copied(self, base: int) -> Shelf:
-        """What the values say now, as first versions after `base`."""
+        """What the values say now, under their versions if those come after `base`."""
         copies = {
-            name: [Kept(structs.replace(kept[-1].value, version=base + 1), kept[-1].operation)]
+            name: [
+                Kept(structs.replace(kept[-1].value, version=max(base + 1, kept[-1].value.version)), kept[-1].operation)
+            ]
             for name, kept in self.values.items()
             if kept[-1].value.content is not None
         }

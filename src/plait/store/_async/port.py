@@ -416,7 +416,7 @@ class AsyncContextual(AsyncStore, Protocol):
     """A store that keeps named values beside a session's messages: prompt blocks and their entries.
 
     A value is one text under a label and a key (`""` where a label has one only). It belongs to the
-    session: a clear keeps it, a delete takes it, a fork copies what it says then. Those that the sessions of a scope
+    session: a clear keeps it, a delete takes it, a fork copies what it says then, under its version. Those that the sessions of a scope
     share belong to its hidden session `plait:shared`. Any text of any size is kept exactly. Each
     write is one change of the kind `context`, and every version stays readable until it is pruned.
     """
@@ -456,13 +456,15 @@ class AsyncContextual(AsyncStore, Protocol):
         expect: int | None = None,
         operation: str,
         created_at_us: int,
+        least_version: int = 0,
     ) -> Value:
         """Write the next version, or (`None`) one that says the value is deleted; answers it.
 
         `expect` is the version that must stand there: 0 if the value must not exist (never written,
         or deleted), `None` for whatever stands. Else `StaleValueError` with `current`, and nothing is written.
         What says that already, description and metadata too, is left alone: no version, no change; so
-        is what this very `operation` wrote last. The first write creates the session; a deletion
+        is what this very `operation` wrote last. The version is at least `least_version`: a copy keeps
+        the numbers of its source. The first write creates the session; a deletion
         of what is not there does not.
         """
         ...

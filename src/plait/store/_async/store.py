@@ -349,11 +349,14 @@ class AsyncPlanStore:
         expect: int | None = None,
         operation: str,
         created_at_us: int,
+        least_version: int = 0,
     ) -> Value:
         new = prepare_value(label, key, content, description, metadata, tokens)
         check_operation(operation)
         mark = common.Mark(created_at_us, operation)
-        return await self.driver.write_async(partial(values.write, session, new, expect, mark), new.bytes)
+        return await self.driver.write_async(
+            partial(values.write, session, new, expect, mark, least_version), new.bytes
+        )
 
     async def value_history(
         self, session: SessionRef, label: str, key: str = "", *, before: int | None = None, limit: int = 100

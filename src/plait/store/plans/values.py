@@ -145,7 +145,7 @@ def names(ref: SessionRef, after: tuple[str, str | None] | None, limit: int) -> 
     return [(label, key) for label, key in rows]
 
 
-def write(ref: SessionRef, new: NewValue, expect: int | None, mark: Mark) -> Plan[Value]:
+def write(ref: SessionRef, new: NewValue, expect: int | None, mark: Mark, least_version: int = 0) -> Plan[Value]:
     """Write a value's next version, or delete it, if `expect` is what stands there.
 
     Nothing is written where it says that already. An operation that was done is not done again.
@@ -161,7 +161,7 @@ def write(ref: SessionRef, new: NewValue, expect: int | None, mark: Mark) -> Pla
     if head is None:
         head = yield from common.create(ref, mark)
     name = (new.label, new.key)
-    number, version = yield from _place(head, row, name, int(new.body is not None))
+    number, version = yield from _place(head, row, name, int(new.body is not None), least_version)
     yield from _insert(number, version, new, mark)
     yield from common.record(head, "context", mark, _told(name, version, removed=new.body is None))
     return _written(new, version, mark)
@@ -202,16 +202,17 @@ def _told(name: tuple[str, str], version: int, *, removed: bool) -> Json:
     return {**told, "removed": True} if removed else told
 
 
-def _place(head: Head, row: Row | None, name: tuple[str, str], there: int) -> Plan[tuple[int, int]]:
-    """The number of a value and its next version, both written down."""
+def _place(head: Head, row: Row | None, name: tuple[str, str], there: int, least: int) -> Plan[tuple[int, int]]:
+    """The number of a value and its next version, which is `least` or above, both written down."""
     if row is not None:
-        yield Do("set_value", (row[VERSION] + 1, there, row[VALUE]))
+        version = max(row[VERSION] + 1, least)
+        yield Do("set_value", (version, there, row[VALUE]))
         yield Do("add_value_pending", (row[VALUE],))
-        return row[VALUE], row[VERSION] + 1
+        return row[VALUE], version
     shelf, base, n = yield from _shelf(head)
-    number = shelf << 32 | n
-    yield Put("add_value", [(number, shelf, *name, base + 1, there)])
-    return number, base + 1
+    number, version = shelf << 32 | n, max(base + 1, least)
+    yield Put("add_value", [(number, shelf, *name, version, there)])
+    return number, version
 
 
 def _shelf(head: Head) -> Plan[tuple[int, int, int]]:
@@ -294,12 +295,12 @@ def copy_changed(origin: Head, since_version: int, head: Head, mark: Mark) -> Pl
 
 
 def _copy(head: Head, source: tuple[int, int], name: tuple[str, str], mark: Mark) -> Plan[None]:
-    """Copy one version as the next one of a hidden session's value."""
+    """Copy one version as the next one of a hidden session's value, under its number: others may have noted that."""
     row = yield from _current(head, *name)
     ((there,),) = yield Ask("value_is_there", source)
     if row is None and not there:
         return
-    number, version = yield from _place(head, row, name, there)
+    number, version = yield from _place(head, row, name, there, source[1])
     yield Do("copy_value_text", (number, version, *source))
     yield Do("copy_value_slices", (number, version, *source))
     yield from common.record(head, "context", mark, _told(name, version, removed=not there))

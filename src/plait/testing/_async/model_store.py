@@ -804,6 +804,7 @@ class AsyncModelStore:
         expect: int | None = None,
         operation: str,
         created_at_us: int,
+        least_version: int = 0,
     ) -> Value:
         """Write the next version, or (`None`) one that says the value is deleted; answers it."""
         new = prepare_value(label, key, content, description, metadata, tokens)
@@ -811,7 +812,7 @@ class AsyncModelStore:
         life = self._look(session)
         counters = self._counters.get(_key(session)) or _Counters()
         shelf = life.shelf if life else Shelf(counters.values)
-        value, written = shelf.write(new, expect, operation, created_at_us)
+        value, written = shelf.write(new, expect, operation, created_at_us, least_version)
         if written:
             life = life or self._begin(session, created_at_us)
             life.shelf = shelf

@@ -181,6 +181,16 @@ class AsyncValueTests:
         assert (await self.put(store, "x", description="other", metadata={"k": 1})).version == 2
         assert (await self.put(store, "x", description="other")).version == 3
 
+    async def test_a_version_is_at_least_what_is_asked_for(self, store: AsyncStore) -> None:
+        versions = [(await self.put(store, f"v{least}", least_version=least)).version for least in (5, 0, 3, 9)]
+        assert versions == [5, 6, 7, 9]
+        assert [value.version for value in await self.contextual(store).value_history(self.session(), "memory")] == [
+            9,
+            7,
+            6,
+            5,
+        ]
+
     async def test_an_operation_is_done_once(self, store: AsyncStore) -> None:
         first = await self.put(store, "x", expect=0, operation="one")
         assert await self.put(store, "x", expect=0, operation="one") == first, "the answer may have been lost"
@@ -330,12 +340,12 @@ class AsyncValueTests:
         await store.fork(self.session(), self.session("copy"), at=None, created_at_us=_NOW_US)
         copied = await self.contextual(store).value_history(self.session("copy"), "memory")
         assert [(v.content, v.version, v.description, v.metadata, v.tokens) for v in copied] == [
-            ("new", 1, "d", {"k": 1}, 3)
+            ("new", 2, "d", {"k": 1}, 3)
         ]
         assert await self.said(store, "long", session=self.session("copy")) == "x" * 2_000_000 + "\ud83d"
         assert await self.contextual(store).value_names(self.session("copy")) == [("memory", ""), ("memory", "long")]
         assert len(await self.recorded(store, self.session("copy"))) == 2
-        await self.put(store, "of the copy", expect=1, session=self.session("copy"))
+        await self.put(store, "of the copy", expect=2, session=self.session("copy"))
         await self.put(store, "of the source", expect=2)
         assert await self.said(store) == "of the source"
         assert await self.said(store, session=self.session("copy")) == "of the copy"

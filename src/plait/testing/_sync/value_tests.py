@@ -181,6 +181,16 @@ class ValueTests:
         assert (self.put(store, "x", description="other", metadata={"k": 1})).version == 2
         assert (self.put(store, "x", description="other")).version == 3
 
+    def test_a_version_is_at_least_what_is_asked_for(self, store: Store) -> None:
+        versions = [(self.put(store, f"v{least}", least_version=least)).version for least in (5, 0, 3, 9)]
+        assert versions == [5, 6, 7, 9]
+        assert [value.version for value in self.contextual(store).value_history(self.session(), "memory")] == [
+            9,
+            7,
+            6,
+            5,
+        ]
+
     def test_an_operation_is_done_once(self, store: Store) -> None:
         first = self.put(store, "x", expect=0, operation="one")
         assert self.put(store, "x", expect=0, operation="one") == first, "the answer may have been lost"
@@ -330,12 +340,12 @@ class ValueTests:
         store.fork(self.session(), self.session("copy"), at=None, created_at_us=_NOW_US)
         copied = self.contextual(store).value_history(self.session("copy"), "memory")
         assert [(v.content, v.version, v.description, v.metadata, v.tokens) for v in copied] == [
-            ("new", 1, "d", {"k": 1}, 3)
+            ("new", 2, "d", {"k": 1}, 3)
         ]
         assert self.said(store, "long", session=self.session("copy")) == "x" * 2_000_000 + "\ud83d"
         assert self.contextual(store).value_names(self.session("copy")) == [("memory", ""), ("memory", "long")]
         assert len(self.recorded(store, self.session("copy"))) == 2
-        self.put(store, "of the copy", expect=1, session=self.session("copy"))
+        self.put(store, "of the copy", expect=2, session=self.session("copy"))
         self.put(store, "of the source", expect=2)
         assert self.said(store) == "of the source"
         assert self.said(store, session=self.session("copy")) == "of the copy"

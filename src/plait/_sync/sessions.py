@@ -455,7 +455,10 @@ class Sessions:
         return found
 
     def vacuum(self, *, purge: bool = False) -> None:
-        """Give space back to the file system; `purge` also makes deleted words unfindable in the files."""
+        """Give space back to the file system; `purge` also makes deleted words unfindable in the files.
+
+        Summaries that cover what was deleted or updated may say it again: a purge takes these overlays away.
+        """
         self._ability("vacuum")(arguments.flag("purge", purge))
 
     def _ability(self, name: str) -> Any:

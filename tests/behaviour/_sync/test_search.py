@@ -421,6 +421,31 @@ def test_deleted_words_are_nowhere_in_the_files_after_a_purge(
     assert sessions.doctor() == []
 
 
+def test_a_purge_takes_summaries_of_erased_messages_away(
+    chat: Session, sessions: Sessions, file: Path
+) -> None:
+    """An archive says nothing and stays, and so does a summary of what is still there."""
+    ids = say(chat, *(f"words {n}" for n in range(12)))
+    for first, summary in ((0, "quotes krakatoabyte"), (3, "quotes zyzzyvagarble"), (6, "quotes what is there"), (9, None)):
+        chat.add_overlay(ids[first], ids[first + 2], summary=summary)
+    chat.delete([ids[0], ids[9]])
+    chat.update(plait.user("new words", id=ids[4]))
+    sessions.vacuum()
+    assert len(chat.overlays()) == 4
+    sessions.vacuum(purge=True)
+    raw = b"".join(path.read_bytes() for path in file.parent.iterdir())
+    assert b"krakatoabyte" not in raw and b"zyzzyvagarble" not in raw
+    assert [(overlay.kind, overlay.from_id) for overlay in chat.overlays()] == [
+        ("compaction", ids[6]),
+        ("archive", ids[9]),
+    ]
+    shown = [message.id for message in chat.history()]
+    assert shown[:5] == ids[1:6] and len(shown) == 6
+    assert (chat.totals()).view_messages == 6
+    assert len([change for change in (chat.changes()).changes if change.removed]) == 2
+    assert [finding.kind for finding in sessions.doctor()] == ["stale overlays"]  # the archive
+
+
 def test_a_window_of_any_size_may_be_asked_for(chat: Session, sessions: Sessions) -> None:
     (said,) = say(chat, "tea")
     for huge in (2**62, 2**63, 10**30):

@@ -581,6 +581,8 @@ class AsyncPlanStore:
         if purge:
             from plait.store._async import searching
 
+            for session, overlay in await self.driver.read_async(overlays.stale_summaries):
+                await self.remove_overlay(session, overlay)
             await searching.cleanse(self.driver, self._clock())
         await aside_async(partial(self._ability("vacuum"), purge))
 

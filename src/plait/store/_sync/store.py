@@ -581,6 +581,8 @@ class PlanStore:
         if purge:
             from plait.store._sync import searching
 
+            for session, overlay in self.driver.read(overlays.stale_summaries):
+                self.remove_overlay(session, overlay)
             searching.cleanse(self.driver, self._clock())
         aside(partial(self._ability("vacuum"), purge))
 

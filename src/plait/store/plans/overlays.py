@@ -21,7 +21,7 @@ from plait.model import Covered, Json, Overlay, OverlayAdded, Parent
 from plait.store.plan import Ask, Do, Head, Plan, Put, Row
 from plait.store.plans import common
 from plait.store.plans.common import Mark
-from plait.store.protocol import Laid, NewOverlay, Range, SessionRef, Span
+from plait.store.protocol import Laid, NewOverlay, Range, Scope, SessionRef, Span
 
 AS_THEY_WERE = ("user", "system")
 """Roles of messages that a text in their place keeps; whatever else is replaced speaks as the assistant."""
@@ -439,6 +439,12 @@ def remove(ref: SessionRef, id: str, mark: Mark) -> Plan[Overlay | None]:
     yield from recount(head)
     yield from common.touch(ref, head, mark)
     return overlay
+
+
+def stale_summaries() -> Plan[list[tuple[SessionRef, str]]]:
+    """Overlays, of whatever session, whose text may say what was deleted or changed below them."""
+    rows = yield Ask("stale_summaries", heavy=True)
+    return [(SessionRef(Scope(tenant, owner), session), id) for tenant, owner, session, id in rows]
 
 
 def note_changed(head: Head, changed: Sequence[tuple[int, int, int, int]], mark: Mark) -> Plan[None]:

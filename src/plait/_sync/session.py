@@ -436,7 +436,8 @@ class Session:
         """
         found = policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
         if counter is not None:
-            self._rules = Rules(self._sessions.rules.reserved_metadata_keys, counter)
+            keys = self._sessions.rules.reserved_metadata_keys
+            self._rules = Rules(keys, arguments.function("counter", counter))
         self._compaction().policy = found
         return self
 

@@ -237,9 +237,12 @@ def _is_several(value: object) -> TypeGuard[Iterable[object]]:
 
 def words(name: str, value: object) -> frozenset[str]:
     """A collection of strings."""
-    found = list(value) if _is_several(value) else [None]
-    if not all(isinstance(item, str) for item in found):
+    if not _is_several(value):
         raise refusal(name, "a list of strings", value)
+    found = list(value)
+    for n, item in enumerate(found):
+        if not isinstance(item, str):
+            raise refusal(f"{name}[{n}]", "a string", item)
     return frozenset(cast("list[str]", found))
 
 

@@ -112,6 +112,19 @@ async def test_a_word_that_is_no_option_is_refused(sessions: AsyncSessions, opti
     assert await sessions.get("c") is None
 
 
+async def test_an_item_of_a_list_is_named_by_its_place(sessions: AsyncSessions) -> None:
+    roles: Any = ["user", 5]
+    with pytest.raises(plait.UsageError, match=r"role\[1\] must be a string, not 5"):
+        await sessions.search("x", role=roles)
+
+
+async def test_a_counter_that_cannot_be_called_is_refused(sessions: AsyncSessions) -> None:
+    chat, counter = sessions.session("c"), 5
+    with pytest.raises(plait.UsageError, match="counter must be a function, not 5"):
+        chat.compact_after(100, counter=counter)  # type: ignore[arg-type]
+    assert (await chat.append(plait.user("words"))).inserted
+
+
 @pytest.mark.parametrize("seconds", [1e12, float("inf")])
 async def test_a_wait_limit_may_be_as_long_as_one_likes(tmp_path: Path, seconds: float) -> None:
     async with plait.open_async(tmp_path / "a.db", busy_timeout_s=seconds) as sessions:

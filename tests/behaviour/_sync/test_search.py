@@ -426,7 +426,12 @@ def test_a_purge_takes_summaries_of_erased_messages_away(
 ) -> None:
     """An archive says nothing and stays, and so does a summary of what is still there."""
     ids = say(chat, *(f"words {n}" for n in range(12)))
-    for first, summary in ((0, "quotes krakatoabyte"), (3, "quotes zyzzyvagarble"), (6, "quotes what is there"), (9, None)):
+    for first, summary in (
+        (0, "quotes krakatoabyte"),
+        (3, "quotes zyzzyvagarble"),
+        (6, "quotes what is there"),
+        (9, None),
+    ):
         chat.add_overlay(ids[first], ids[first + 2], summary=summary)
     chat.delete([ids[0], ids[9]])
     chat.update(plait.user("new words", id=ids[4]))

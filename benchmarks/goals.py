@@ -127,6 +127,8 @@ def _loading(ledger: Ledger, dose: Dose) -> Iterator[Row]:
         values = [a / b for a, b in zip(ledger.values("load", name), raw, strict=False)]
         yield Row(f"{what}, {face}, over raw and the fastest decoder", "≤", 1.25, "×", values)
         yield Row(f"{what}, {face}, over {OPENAI}", "≤", 0.4, "×", ledger.ratios("load", name, OPENAI))
+    values = [a / b for a, b in zip(raw, ledger.values("load", OPENAI), strict=False)]
+    yield Row(f"{what}: raw and the fastest decoder over {OPENAI}", "", 0, "×", values)
     adk = ADKDatabase.name
     yield Row(f"{what}, over {adk}", "≤", 1 / 15, "×", ledger.ratios("load", PlaitSync.name, adk))
     for session, label in (("usual", "a usual session"), ("large", "messages of 64 KB to 2 MB")):

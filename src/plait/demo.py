@@ -70,7 +70,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="plait-demo-") as folder:
         tour = _Tour(Path(folder))
         try:
-            for step in (tour.write, tour.look, tour.copy, tour.go_on, tour.kill, tour.look_after):
+            for step in (tour.write, tour.look, tour.copy, tour.go_on, tour.remember, tour.kill, tour.look_after):
                 step()
         except _FailedCheck as failed:
             tour.say((f"  FAILED: {failed}", "error"))
@@ -147,6 +147,26 @@ class _Tour:
             self._check("and what the summary covers is found", hit.covered)
         self._plait("search", '"key 17"')
         self._plait("stats", "long")
+
+    def remember(self) -> None:
+        """Let a model keep a fact, in a prompt that stays as it is until it is refreshed."""
+        self._title("Memory, and a prompt that stays cached")
+        blocks: list[plait.BlockSpec] = [plait.BlockSpec("memory", description="About the traveller", max_tokens=100)]
+        with plait.open(self._db) as sessions:
+            chat = sessions.session("lyon", context=blocks, cached_prompt=True)
+            prompt = chat.freeze_system_prompt()
+            (tool,) = chat.tools()
+            self.say(
+                f"  the model's tool {tool.name} answers: ", (tool(label="memory", content="Eats no meat."), "user")
+            )
+            self._check("the prompt is the same, byte for byte", chat.freeze_system_prompt() == prompt)
+        with plait.open(self._db) as sessions:  # as another process would
+            chat = sessions.session("lyon", context=blocks, cached_prompt=True)
+            self._check("so it is for another program", chat.freeze_system_prompt() == prompt)
+            self.say()
+            for line in chat.refresh_system_prompt().splitlines():
+                self.say("  ", (line, "dim"))
+            self._check("a refreshed prompt has the fact", "Eats no meat." in chat.freeze_system_prompt())
 
     def kill(self) -> None:
         """Kill a process in the middle of writing, and look for what it was told is safe."""

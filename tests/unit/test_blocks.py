@@ -72,6 +72,7 @@ def test_a_description_that_could_be_taken_for_structure_is_refused(description:
         {"label": "a", "kind": "graph"},
         {"label": "a", "provider": "text"},
         {"label": "a", "provider": Provider},
+        {"label": "a", "provider": {"get": "text"}},
         {"label": "a", "provider": Provider(), "shared": True},
         {"label": "a", "provider": Provider(), "kind": "documents"},
         5,

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from plait._async.blocks import AsyncBlocks, Entry, ask
 from plait._async.stored import AsyncValues
 from plait.errors import StaleValueError, UsageError
-from plait.logic import arguments, blocks, prompt, providers
+from plait.logic import blocks, prompt, providers
 from plait.logic.providers import WritableProvider
 from plait.logic.shape import is_object
 from plait.model import Block, Value
@@ -41,7 +41,7 @@ class AsyncPrompt:
         if store is None:
             self._values, self._foreign = AsyncValues(self._blocks.place, blocks.PROMPT_LABEL), None
             return
-        arguments.methods("store", store, "get", "set")
+        blocks.check_provider("store", store, "get", "set")
         if providers.is_keyed(store):
             raise UsageError("store must keep one text: give an object with get() and set(content)")
         self._values, self._foreign = None, store

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from plait._sync.blocks import Blocks, Entry, ask
 from plait._sync.stored import Values
 from plait.errors import StaleValueError, UsageError
-from plait.logic import arguments, blocks, prompt, providers
+from plait.logic import blocks, prompt, providers
 from plait.logic.providers import WritableProvider
 from plait.logic.shape import is_object
 from plait.model import Block, Value
@@ -41,7 +41,7 @@ class Prompt:
         if store is None:
             self._values, self._foreign = Values(self._blocks.place, blocks.PROMPT_LABEL), None
             return
-        arguments.methods("store", store, "get", "set")
+        blocks.check_provider("store", store, "get", "set")
         if providers.is_keyed(store):
             raise UsageError("store must keep one text: give an object with get() and set(content)")
         self._values, self._foreign = None, store

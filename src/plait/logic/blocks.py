@@ -73,10 +73,17 @@ def checked(spec: BlockSpec) -> BlockSpec:
     arguments.flag("shared", spec.shared)
     arguments.flag("remind", spec.remind)
     if spec.provider is not None:
-        arguments.methods("provider", spec.provider, "get")
+        check_provider("provider", spec.provider, "get")
         if spec.kind != "text" or spec.shared:
             raise UsageError("kind and shared are for blocks that the store keeps; leave them out, or the provider")
     return spec
+
+
+def check_provider(name: str, provider: object, *wanted: str) -> None:
+    """Raise `UsageError` unless an object has these methods; a `dict` has a `get` that is something else."""
+    if is_mapping(provider):
+        raise arguments.refusal(name, f"an object with the methods {', '.join(wanted)}", provider)
+    arguments.methods(name, provider, *wanted)
 
 
 def check_label(label: object) -> str:

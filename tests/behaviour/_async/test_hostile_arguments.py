@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import plait
-from plait import AsyncSession, AsyncSessions, Message
+from plait import AsyncContext, AsyncSession, AsyncSessions, BlockSpec, Message
 from plait.interchange.values import ImportEntry, Report, Transcript
 
 HOSTILE: Mapping[str, Callable[[], Any]] = {
@@ -158,6 +158,8 @@ async def fill(sessions: AsyncSessions) -> None:
     await chat.append_many([plait.user(text, id=text) for text in "abc"])
     await chat.append({"id": "d", "role": "user", "parts": [media()]}, parent="a")
     await chat.update_state({"a": 1})
+    await chat.with_context("memory").context.replace("memory", "what is there")
+    chat.context.remove("memory")
     await sessions.merge_metadata("chat", {"m": 1})
     await sessions.create("a", name="one to be changed")
 
@@ -207,6 +209,13 @@ async def test_no_argument_of_a_session_raises_but_a_plait_error(method: str, ar
 @pytest.mark.parametrize(("method", "argument"), methods(AsyncSessions))
 async def test_no_argument_of_a_store_raises_but_a_plait_error(method: str, argument: str) -> None:
     await try_all(method, argument, lambda sessions: sessions)
+
+
+@pytest.mark.parametrize(("method", "argument"), methods(AsyncContext))
+async def test_no_argument_of_a_context_raises_but_a_plait_error(method: str, argument: str) -> None:
+    kinds = {"put": "documents", "load": "documents", "search": "collection"}
+    spec = BlockSpec("memory", kind=kinds.get(method, "text"))  # type: ignore[arg-type]
+    await try_all(method, argument, lambda sessions: sessions.session("chat", context=[spec]).context)
 
 
 @pytest.mark.parametrize("value", HOSTILE)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import plait
-from plait import Session, Sessions, Message
+from plait import Context, Session, Sessions, BlockSpec, Message
 from plait.interchange.values import ImportEntry, Report, Transcript
 
 HOSTILE: Mapping[str, Callable[[], Any]] = {
@@ -158,6 +158,8 @@ def fill(sessions: Sessions) -> None:
     chat.append_many([plait.user(text, id=text) for text in "abc"])
     chat.append({"id": "d", "role": "user", "parts": [media()]}, parent="a")
     chat.update_state({"a": 1})
+    chat.with_context("memory").context.replace("memory", "what is there")
+    chat.context.remove("memory")
     sessions.merge_metadata("chat", {"m": 1})
     sessions.create("a", name="one to be changed")
 
@@ -207,6 +209,13 @@ def test_no_argument_of_a_session_raises_but_a_plait_error(method: str, argument
 @pytest.mark.parametrize(("method", "argument"), methods(Sessions))
 def test_no_argument_of_a_store_raises_but_a_plait_error(method: str, argument: str) -> None:
     try_all(method, argument, lambda sessions: sessions)
+
+
+@pytest.mark.parametrize(("method", "argument"), methods(Context))
+def test_no_argument_of_a_context_raises_but_a_plait_error(method: str, argument: str) -> None:
+    kinds = {"put": "documents", "load": "documents", "search": "collection"}
+    spec = BlockSpec("memory", kind=kinds.get(method, "text"))  # type: ignore[arg-type]
+    try_all(method, argument, lambda sessions: sessions.session("chat", context=[spec]).context)
 
 
 @pytest.mark.parametrize("value", HOSTILE)

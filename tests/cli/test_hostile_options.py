@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,12 @@ NEEDED = {
     "backup": ["copy.db"],
     "rm": ["absent"],
     "watch": ["--no-follow"],
+    "context show": ["memory"],
+    "context set": ["memory", "text", "--session", "c"],
+    "context append": ["memory", "text", "--session", "c"],
+    "context history": ["memory"],
+    "context restore": ["memory", "1", "--session", "c"],
+    "prompt refresh": ["c"],
 }
 """What a command needs beside the option that is tried."""
 
@@ -40,13 +48,25 @@ HOSTILE = [
 
 def options() -> list[object]:
     """Each option of each command that takes a value."""
-    group = command()
     return [
         pytest.param(name, option.opts[0], id=f"{name} {option.opts[0]}")
-        for name, one in group.commands.items()
+        for name, one in commands(command())
         for option in one.params
         if option.param_type_name == "option" and not option.is_flag
     ]
+
+
+def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each command with its whole name, those in groups too.
+
+    Not `mcp`, which serves until it is ended; of the commands of `prompt`, whose options are all the same, one of
+    each kind.
+    """
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from commands(one, f"{name} ")
+        elif before + name not in ("mcp", "prompt freeze", "prompt diff"):
+            yield before + name, one
 
 
 @pytest.fixture(autouse=True)
@@ -54,13 +74,15 @@ def _store(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PLAIT_DEBUG", raising=False)
     with plait.open(db) as sessions:
-        sessions.session("c").append_many([plait.user("one", id="a"), plait.user("two", id="b")])
+        session = sessions.session("c", context=["memory"])
+        session.append_many([plait.user("one", id="a"), plait.user("two", id="b")])
+        session.context.replace("memory", "what is kept")
 
 
 @pytest.mark.parametrize(("name", "option"), options())
 def test_no_value_of_an_option_ends_in_an_internal_error(cli: Run, name: str, option: str) -> None:
     for value in HOSTILE:
-        ran = cli(name, *NEEDED.get(name, []), f"{option}={value}")
+        ran = cli(*name.split(), *NEEDED.get(name, []), f"{option}={value}")
         assert "internal error" not in ran.err and "Traceback" not in ran.err, (value, ran.err)
         assert ran.code in (0, 1, 2, 3), value
         if ran.code in (1, 2):

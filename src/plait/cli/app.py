@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,8 +12,24 @@ from typer.main import get_command
 
 from plait.cli.commands import compact, listing, overlays, reading, searching, stats, transfer, tree, upkeep
 from plait.cli.commands import watch as watching
+from plait.cli.context_app import context_app, prompt_app
 from plait.cli.failure import Failure
-from plait.cli.place import DEFAULT_DB, Place, given_text
+from plait.cli.options import (
+    Db,
+    Id,
+    Json,
+    LeafId,
+    Named,
+    Owner,
+    Tenant,
+    Yes,
+    at_most,
+    end,
+    place_of,
+    session_of,
+    text_of,
+)
+from plait.cli.place import given_text
 from plait.logic.arguments import MOST
 from plait.logic.strands import MAX_SEQ
 
@@ -43,21 +58,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-Db = Annotated[
-    str | None, typer.Option("--db", metavar="PATH", help=f"The database; else PLAIT_DB, else {DEFAULT_DB}.")
-]
-Tenant = Annotated[str | None, typer.Option(metavar="TEXT", help="The tenant whose sessions are meant.")]
-Owner = Annotated[str | None, typer.Option(metavar="TEXT", help="The owner whose sessions are meant.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Named = Annotated[str | None, typer.Argument(metavar="[SESSION]", help="The session's id; else the latest session.")]
-Id = Annotated[
-    str | None, typer.Option("--id", metavar="SESSION", help="The session's id, also one that begins with -.")
-]
-LeafId = Annotated[
-    str | None, typer.Option("--leaf", metavar="ID", help="The path to this message, not to the active leaf.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def command() -> Any:
@@ -100,7 +100,7 @@ def import_(
     json: Json = False,
 ) -> None:
     """Copy transcripts of other tools (or of plait) into the database."""
-    _end(transfer.import_files(_place(ctx, db, tenant, owner), files, format, _text(session), json))
+    end(transfer.import_files(place_of(ctx, db, tenant, owner), files, format, text_of(session), json))
 
 
 @app.command()
@@ -123,8 +123,10 @@ def export(
     owner: Owner = None,
 ) -> None:
     """Write a session as plait JSONL (lossless) or Markdown."""
-    wanted = transfer.Export(format=format, output=output, after=_most(after, MAX_SEQ), leaf=_text(leaf), force=force)
-    _end(transfer.export(_place(ctx, db, tenant, owner), _session(session, id, needed=True), wanted))
+    wanted = transfer.Export(
+        format=format, output=output, after=at_most(after, MAX_SEQ), leaf=text_of(leaf), force=force
+    )
+    end(transfer.export(place_of(ctx, db, tenant, owner), session_of(session, id, needed=True), wanted))
 
 
 @app.command()
@@ -137,7 +139,7 @@ def ls(
     json: Json = False,
 ) -> None:
     """List sessions, the most recently active first."""
-    _end(listing.ls(_place(ctx, db, tenant, owner), _most(limit, MOST), json))
+    end(listing.ls(place_of(ctx, db, tenant, owner), at_most(limit, MOST), json))
 
 
 @app.command()
@@ -163,9 +165,9 @@ def show(
     if raw and json:
         raise Failure("--raw and --json exclude each other (see plait show --help)", 2)
     form: reading.Form = "raw" if raw else "json" if json else "text"
-    path, last = _text(leaf), _most(last, MOST)
+    path, last = text_of(leaf), at_most(last, MOST)
     wanted = reading.Show(leaf=path, last=last, reverse=reverse, full=full, ids=ids, form=form, transcript=transcript)
-    _end(reading.show(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+    end(reading.show(place_of(ctx, db, tenant, owner), session_of(session, id), wanted))
 
 
 @app.command("search")
@@ -185,9 +187,9 @@ def search_(
 ) -> None:
     """Find messages by their words, in one session or all."""
     wanted = searching.Wanted(
-        [given_text(word) for word in words], _text(session), role or (), newest=newest, limit=limit, json=json
+        [given_text(word) for word in words], text_of(session), role or (), newest=newest, limit=limit, json=json
     )
-    _end(searching.search(_place(ctx, db, tenant, owner), wanted))
+    end(searching.search(place_of(ctx, db, tenant, owner), wanted))
 
 
 @app.command("overlays")
@@ -206,8 +208,8 @@ def overlays_(
     json: Json = False,
 ) -> None:
     """List what a path shows instead of its messages, or take one of these away."""
-    wanted = overlays.Wanted(leaf=_text(leaf), all=all, remove=_text(remove), json=json)
-    _end(overlays.overlays(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+    wanted = overlays.Wanted(leaf=text_of(leaf), all=all, remove=text_of(remove), json=json)
+    end(overlays.overlays(place_of(ctx, db, tenant, owner), session_of(session, id), wanted))
 
 
 @app.command("tree")
@@ -223,7 +225,7 @@ def tree_(
     json: Json = False,
 ) -> None:
     """Draw a session's branches, newest message first."""
-    _end(tree.tree(_place(ctx, db, tenant, owner), _session(session, id), every=all, ids=ids, json=json))
+    end(tree.tree(place_of(ctx, db, tenant, owner), session_of(session, id), every=all, ids=ids, json=json))
 
 
 @app.command("stats")
@@ -240,7 +242,7 @@ def stats_(
     json: Json = False,
 ) -> None:
     """Count a session: messages by role, sizes, tokens, branches."""
-    _end(stats.stats(_place(ctx, db, tenant, owner), _session(session, id), chart=chart, json=json))
+    end(stats.stats(place_of(ctx, db, tenant, owner), session_of(session, id), chart=chart, json=json))
 
 
 @app.command("watch")
@@ -264,7 +266,7 @@ def watch_(
     if after is not None and from_start:
         raise Failure("--after and --from-start exclude each other (see plait watch --help)", 2)
     wanted = watching.Watch(after=after, from_start=from_start, follow=not no_follow, json=json)
-    _end(watching.watch(_place(ctx, db, tenant, owner), _session(session, id), wanted))
+    end(watching.watch(place_of(ctx, db, tenant, owner), session_of(session, id), wanted))
 
 
 @app.command("compact")
@@ -291,9 +293,9 @@ def compact_(
     json: Json = False,
 ) -> None:
     """Lay a summary over the middle of a session; every message stays."""
-    place, name = _place(ctx, db, tenant, owner), _session(session, id, needed=True)
+    place, name = place_of(ctx, db, tenant, owner), session_of(session, id, needed=True)
     summarizer = compact.Summarizer(command, function, keep_recent_tokens)
-    _end(compact.compact(place, name, summarizer, dry_run=dry_run, json=json))
+    end(compact.compact(place, name, summarizer, dry_run=dry_run, json=json))
 
 
 @app.command()
@@ -304,7 +306,7 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check the whole database; exit code 3 if something is wrong."""
-    _end(upkeep.doctor(_place(ctx, db, None, None), fix=fix, json=json))
+    end(upkeep.doctor(place_of(ctx, db, None, None), fix=fix, json=json))
 
 
 @app.command()
@@ -314,7 +316,7 @@ def backup(
     db: Db = None,
 ) -> None:
     """Copy the database into one file, while others go on using it."""
-    _end(upkeep.backup(_place(ctx, db, None, None), path))
+    end(upkeep.backup(place_of(ctx, db, None, None), path))
 
 
 @app.command()
@@ -324,7 +326,7 @@ def vacuum(
     db: Db = None,
 ) -> None:
     """Give the space of deleted content back to the file system."""
-    _end(upkeep.vacuum(_place(ctx, db, None, None), purge=purge))
+    end(upkeep.vacuum(place_of(ctx, db, None, None), purge=purge))
 
 
 @app.command()
@@ -343,34 +345,8 @@ def rm(
     ids = [given_text(one) for one in [*(sessions or []), *(id or [])]]
     if not ids:
         raise Failure("rm needs the id of a session (see plait rm --help)", 2)
-    _end(upkeep.rm(_place(ctx, db, tenant, owner), ids, ask=not yes))
+    end(upkeep.rm(place_of(ctx, db, tenant, owner), ids, ask=not yes))
 
 
-def _place(ctx: typer.Context, db: str | None, tenant: str | None, owner: str | None) -> Place:
-    """The database and scope: of the command's own options, else of those before it, else of the environment."""
-    root_db, root_tenant, root_owner = ctx.obj or (None, None, None)
-    path = next((path for path in (db, root_db, os.environ.get("PLAIT_DB")) if path), DEFAULT_DB)
-    whose = (tenant if tenant is not None else root_tenant, owner if owner is not None else root_owner)
-    return Place(path, *(given_text(value or "") for value in whose))
-
-
-def _session(given: str | None, option: str | None, *, needed: bool = False) -> str | None:
-    if given is not None and option is not None:
-        raise Failure("name the session once, as an argument or with --id", 2)
-    named = _text(given if given is not None else option)
-    if needed and named is None:
-        raise Failure("name a session; `plait ls` lists those there are", 2)
-    return named
-
-
-def _text(value: str | None) -> str | None:
-    return None if value is None else given_text(value)
-
-
-def _most(value: int | None, most: int) -> int | None:
-    """A number that says "at most": one that is too large for the system means all."""
-    return None if value is None else min(value, most)
-
-
-def _end(code: int) -> NoReturn:
-    raise typer.Exit(code)
+app.add_typer(context_app, name="context")
+app.add_typer(prompt_app, name="prompt")

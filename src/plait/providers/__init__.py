@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from plait.providers._async.history import AsyncSessionHistory
 from plait.providers._async.skills import AsyncSkills
+from plait.providers._async.stored import AsyncStoredSkills
 from plait.providers._sync.history import SessionHistory
 from plait.providers._sync.skills import Skills
+from plait.providers._sync.stored import StoredSkills
 from plait.providers.documents import (
     Documents,
     TextFile,
@@ -21,6 +23,7 @@ from plait.providers.sources import SkillSource, skill_source
 __all__ = [
     "AsyncSessionHistory",
     "AsyncSkills",
+    "AsyncStoredSkills",
     "Documents",
     "SessionHistory",
     "Skill",
@@ -28,6 +31,7 @@ __all__ = [
     "SkillResource",
     "SkillSource",
     "Skills",
+    "StoredSkills",
     "TextFile",
     "WritableDocuments",
     "WritableTextFile",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import shlex
 import subprocess
 import sys
@@ -15,6 +13,7 @@ import plait
 from plait import jsontext
 from plait.cli import escape, failure
 from plait.cli.failure import Failure
+from plait.cli.importing import imported
 from plait.cli.place import Place, find
 from plait.cli.screen import Screen
 
@@ -75,7 +74,7 @@ def _summarizer(command: str | None, function: str | None, dry_run: bool) -> Cal
         if dry_run and command is None:
             return str  # asked nothing
         raise Failure("name what summarizes: either --command CMD, or --function module:name")
-    return _by_command(command) if command is not None else _imported(function or "")
+    return _by_command(command) if command is not None else imported(function or "")
 
 
 def _by_command(command: str) -> Callable[[str], str]:
@@ -89,19 +88,3 @@ def _by_command(command: str) -> Callable[[str], str]:
         return ran.stdout.decode("utf-8", "replace")
 
     return summarize
-
-
-def _imported(name: str) -> Callable[[str], Any]:
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise Failure(f"--function takes module:name, not {name}")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise Failure(f"there is no {name} to import: {error}") from None
-    if not callable(found):
-        raise Failure(f"{name} is not a function")
-    function: Callable[[str], Any] = found
-    return function

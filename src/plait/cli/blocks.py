@@ -1,0 +1,101 @@
+"""Which blocks of context a command works with: those that the store holds, and those that are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import plait
+from plait.cli import escape
+from plait.cli.failure import USAGE, Failure
+from plait.cli.importing import imported
+from plait.logic import ids
+from plait.logic.blocks import BlockKind, check_label
+from plait.store.protocol import Scope, SessionRef
+
+_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the command line says of blocks: `LABEL` or `LABEL=DESCRIPTION` of each kind, sources of skills, a function."""
+
+    texts: Sequence[str] = ()
+    collections: Sequence[str] = ()
+    documents: Sequence[str] = ()
+    skills: Sequence[str] = ()
+    function: str | None = None
+    shared: bool = False
+
+    @property
+    def names_any(self) -> bool:
+        """Whether any block is named at all."""
+        return bool(self.texts or self.collections or self.documents or self.skills or self.function)
+
+    def onto(self, session: plait.Session) -> plait.Session:
+        """Declare them on a handle, in this order: texts, collections, documents, skills, what the function does."""
+        kinds: tuple[tuple[BlockKind, Sequence[str]], ...]
+        kinds = (("text", self.texts), ("collection", self.collections), ("documents", self.documents))
+        for kind, given in kinds:
+            for one in given:
+                label, _, description = one.partition("=")
+                session.with_context(label, description=description or None, kind=kind, shared=self.shared)
+        if self.skills:
+            session.with_context("skills", provider=_skills(self.skills))
+        if self.function is not None:
+            imported(self.function)(session)
+        return session
+
+
+def _skills(sources: Sequence[str]) -> plait.ContextProvider:
+    from plait.providers import Skills  # an edge beside this one: only the command that needs it sees it
+
+    return Skills(*sources)
+
+
+def stored(sessions: plait.Sessions, id: str, *, deleted: bool = False) -> Iterator[tuple[str, str]]:
+    """The labels and keys of what the store holds for a session, in order; nothing of plait's own."""
+    names = getattr(sessions.store, "value_names", None)
+    if names is None:
+        raise Failure("this store keeps no blocks of context")
+    ref, after = _ref(sessions, id), None
+    while page := names(ref, after=after, limit=_PAGE):
+        for label, key in page:
+            if not label.startswith(ids.RESERVED_PREFIX) and (deleted or value(sessions, id, label, key) is not None):
+                yield label, key
+        after = page[-1]
+
+
+def value(sessions: plait.Sessions, id: str, label: str, key: str = "") -> plait.Value | None:
+    """What the store holds under a label and a key of a session."""
+    found: plait.Value | None = sessions.store.read_value(_ref(sessions, id), label, key)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def texts_of(sessions: plait.Sessions, id: str) -> list[str]:
+    """The labels of the blocks of one text that the store holds for a session."""
+    return [label for label, key in stored(sessions, id) if not key and _is_label(label)]
+
+
+def _is_label(label: str) -> bool:
+    try:
+        check_label(label)
+    except plait.UsageError:
+        return False
+    return True
+
+
+def _ref(sessions: plait.Sessions, id: str) -> SessionRef:
+    return SessionRef(Scope(*sessions.scope), id)
+
+
+def where(id: str, *, shared: bool) -> str:
+    """Whose blocks are meant, as messages say it."""
+    return "the scope's shared blocks" if shared else f"session {escape.name(id)}"
+
+
+def one_kind(*given: bool) -> None:
+    """Refuse options that exclude each other."""
+    if sum(given) > 1:
+        raise Failure("--shared and --session exclude each other", USAGE)

@@ -1,0 +1,226 @@
+"""`plait context`: the blocks that a session or a scope remembers, read, written, and brought back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import plait
+from plait import jsontext
+from plait.cli import blocks, escape, failure, views
+from plait.cli.failure import USAGE, Failure
+from plait.cli.place import Place, find
+from plait.cli.render import Look, when
+from plait.cli.screen import Screen, Span
+from plait.cli.sketch import count, size
+from plait.logic import ids
+from plait.logic.blocks import BlockKind
+from plait.model import Json
+
+_PREVIEW: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose context: a session's (without an id the latest one's), or what a scope's sessions share."""
+
+    session: str | None = None
+    shared: bool = False
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is to be written: text, or a file that holds it (`-`: standard input), and under which conditions."""
+
+    text: str | None = None
+    file: str | None = None
+    key: str | None = None
+    description: str | None = None
+    max_tokens: int | None = None
+    expect: int | None = None
+
+
+def list_(place: Place, target: Target, *, deleted: bool) -> int:
+    """Every block and entry, in order of label and key."""
+    with _opened(place, target) as (sessions, session):
+        id = _id(session, target)
+        for label, key in blocks.stored(sessions, id, deleted=deleted):
+            _line(_newest(sessions, id, label, key), target)
+    return failure.OK
+
+
+def show(place: Place, target: Target, label: str, *, key: str | None, version: int | None) -> int:
+    """The text of a block or entry, exactly as it is where the output is no terminal."""
+    with _opened(place, target) as (_, session):
+        context = _declared(session, target, label, key)
+        before = None if version is None else version + 1
+        found = context.history(label, key=key or "", before=before, limit=1)
+        if not found or (version is not None and found[0].version != version) or found[0].content is None:
+            raise Failure(_absent(session, target, label, key, version))
+        _show(found[0], target)
+    return failure.OK
+
+
+def set_(place: Place, target: Target, label: str, written: Written) -> int:
+    """Write a block, or an entry under a key."""
+    if written.key is not None and (written.expect is not None or written.max_tokens is not None):
+        raise Failure("--expect and --max-tokens are for blocks, not for entries under a --key", USAGE)
+    content = _content(written)
+
+    def write(context: plait.Context) -> None:
+        if written.key is None:
+            context.replace(label, content, expect_version=written.expect)
+        else:
+            context.put(label, content, key=written.key, description=written.description)
+
+    return _write(place, target, label, written, write)
+
+
+def append(place: Place, target: Target, label: str, written: Written) -> int:
+    """Add to a block, on a line of its own."""
+    content = _content(written)
+    return _write(place, target, label, written, lambda context: context.append(label, content))
+
+
+def restore(place: Place, target: Target, label: str, version: int, *, key: str | None) -> int:
+    """Write what a version said once more."""
+    return _write(
+        place, target, label, Written(key=key), lambda context: context.restore(label, version, key=key or "")
+    )
+
+
+def history(place: Place, target: Target, label: str, *, key: str | None, limit: int) -> int:
+    """The versions that are kept, newest first."""
+    with _opened(place, target) as (_, session):
+        found = _declared(session, target, label, key).history(label, key=key or "", limit=limit)
+        if not found:
+            raise Failure(_absent(session, target, label, key, None))
+        for value in found:
+            _line(value, target)
+    return failure.OK
+
+
+# -- whose ----------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(place: Place, target: Target, *, write: bool = False) -> Generator[tuple[plait.Sessions, plait.Session]]:
+    blocks.one_kind(target.shared, target.session is not None)
+    if write and not target.shared and target.session is None:
+        raise Failure("say whose: --session ID, or --shared for what all sessions of the scope share", USAGE)
+    with place.opened(write=write, create=write and target.shared) as sessions:
+        # With `shared` the session says nothing: the scope's values are the same whoever asks.
+        yield sessions, sessions.session(None if target.shared else find(sessions, place, target.session).id)
+
+
+def _declared(
+    session: plait.Session, target: Target, label: str, key: str | None, max_tokens: int | None = None
+) -> plait.Context:
+    kind: BlockKind = "text" if key is None else "documents"
+    return session.with_context(label, kind=kind, shared=target.shared, max_tokens=max_tokens).context
+
+
+def _id(session: plait.Session, target: Target) -> str:
+    return ids.SHARED_SESSION if target.shared else session.id
+
+
+def _newest(sessions: plait.Sessions, id: str, label: str, key: str) -> plait.Value:
+    """The newest version, also one that says the value was deleted."""
+    handle = sessions.session(None if id == ids.SHARED_SESSION else id)
+    handle.with_context(label, kind="documents" if key else "text", shared=id == ids.SHARED_SESSION)
+    (found,) = handle.context.history(label, key=key, limit=1)
+    return found
+
+
+def _absent(session: plait.Session, target: Target, label: str, key: str | None, version: int | None) -> str:
+    what = f"block {escape.name(label)}" + (f", key {escape.name(key)}" if key is not None else "")
+    what += "" if version is None else f", version {version}"
+    return f"there is no {what} in {blocks.where(session.id, shared=target.shared)}; `plait context list` lists those there are"
+
+
+# -- writing --------------------------------------------------------------------
+
+
+def _content(written: Written) -> str:
+    if (written.text is None) == (written.file is None):
+        raise Failure("give the text, or --file FILE (- is standard input)", USAGE)
+    if written.text is not None:
+        return written.text
+    if written.file == "-":
+        return _decoded(sys.stdin.buffer.read())
+    with open(written.file or "", "rb") as file:
+        return _decoded(file.read())
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Failure(f"the text must be UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _write(
+    place: Place, target: Target, label: str, written: Written, change: Callable[[plait.Context], object]
+) -> int:
+    with _opened(place, target, write=True) as (_, session):
+        context = _declared(session, target, label, written.key, written.max_tokens)
+        change(context)
+        (value,) = context.history(label, key=written.key or "", limit=1)
+        screen = Screen(sys.stdout)
+        if target.json:
+            screen.json(_json(value))
+        else:
+            named = escape.name(label) + (f", key {escape.name(written.key)}" if written.key is not None else "")
+            screen.line(f"{named} is at version {value.version}, {count(value.tokens)} tokens")
+    return failure.OK
+
+
+# -- printing -------------------------------------------------------------------
+
+
+def _json(value: plait.Value) -> str:
+    shown: Json = {
+        "label": value.label,
+        "key": value.key,
+        "version": value.version,
+        "content": value.content,
+        "description": value.description,
+        "tokens": value.tokens,
+        "written_at": views.time(value.written_at),
+        "metadata": dict(value.metadata),
+    }
+    return jsontext.encode(shown)
+
+
+def _show(value: plait.Value, target: Target) -> None:
+    screen = Screen(sys.stdout)
+    if target.json:
+        screen.json(_json(value))
+    elif screen.is_terminal:
+        screen.text(escape.printable(value.content or "").rstrip("\n") + "\n")
+    else:
+        screen.text(value.content or "")
+
+
+def _line(value: plait.Value, target: Target) -> None:
+    screen = Screen(sys.stdout)
+    if target.json:
+        screen.json(_json(value))
+        return
+    look = Look(width=screen.width, unicode=screen.unicode)
+    facts = [f"version {value.version}", when(value.written_at, look)]
+    if value.content is None:
+        facts.append("deleted")
+    else:
+        facts += [f"{count(value.tokens)} tokens", size(len(value.content.encode("utf-8", "surrogatepass")))]
+    named: list[Span] = [(escape.name(value.label), "bold")]
+    if value.key:
+        named += [(" / ", "dim"), (escape.name(value.key), "bold")]
+    screen.line(*named, "  ", (look.dot.join(facts), "dim"))
+    preview = escape.one_line(value.description or value.content or "", _PREVIEW, more=look.more)
+    if preview:
+        screen.line("  ", (preview, ""))

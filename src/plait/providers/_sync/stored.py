@@ -1,0 +1,54 @@
+"""Generated from src/plait/providers/_async/stored.py by tools/unasync.py: edit that file. Skills kept as documents in plait's own store, under keys such as `pirate/SKILL.md`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from plait.errors import UnsupportedError
+from plait.logic import arguments, blocks, ids
+from plait.store.protocol import Scope, SessionRef
+
+if TYPE_CHECKING:
+    from plait._sync.sessions import Sessions
+    from plait.store._sync.port import Contextual
+
+_PAGE: Final = 200
+
+
+class StoredSkills:
+    """A source of skills: the documents of a stored block, those of one session or those that all of a scope share.
+
+    The block is one of `kind="documents"`; a document's key is the path of a file of a skill.
+    """
+
+    def __init__(self, sessions: Sessions, label: str, *, session: str | None = None) -> None:
+        self._sessions = sessions
+        self._label = blocks.check_label(label)
+        checked = arguments.maybe(lambda _, value: ids.check_own_id(value), "session", session)
+        self._session = ids.SHARED_SESSION if checked is None else checked
+        self.id = f"block {label!r}"
+
+    def files(self) -> list[tuple[str, int | None]]:
+        """The key of every document, with its size."""
+        store, ref = self._store()
+        found: list[tuple[str, int | None]] = []
+        after: str | None = None
+        while page := store.values(ref, self._label, after=after, limit=_PAGE):
+            found += [(value.key, _size(value.content)) for value in page]
+            after = page[-1].key
+        return found
+
+    def read(self, path: str) -> str | None:
+        """A document."""
+        store, ref = self._store()
+        found = store.read_value(ref, self._label, path)
+        return None if found is None else found.content
+
+    def _store(self) -> tuple[Contextual, SessionRef]:
+        if not callable(getattr(self._sessions.store, "read_value", None)):
+            raise UnsupportedError("this store keeps no documents")
+        return cast("Contextual", self._sessions.store), SessionRef(Scope(*self._sessions.scope), self._session)
+
+
+def _size(content: str | None) -> int | None:
+    return None if content is None else len(content.encode("utf-8", "surrogatepass"))

@@ -56,6 +56,7 @@ def environment_for(db: Path, **more: str) -> dict[str, str]:
 
 
 def test_an_ascii_console_gets_escapes_and_no_error(chat: Path) -> None:
+    """B-006"""
     environment = environment_for(chat, **ASCII)
     ran = subprocess.run(many(COMMANDS), capture_output=True, check=False, timeout=60, env=environment)
     assert (ran.returncode, ran.stderr) == (0, b"")

@@ -107,6 +107,7 @@ def test_a_healthy_conversation_is_shown_as_the_same_objects() -> None:
 
 
 def test_a_crash_between_call_and_result_is_closed_by_an_error_that_says_so() -> None:
+    """B-064: and the question after it can be answered."""
     shown = view(user(), call("a", "b"), result("a"), user("and now?"))
     assert ids(shown) == ["m1", "m2", "m3", "m4"]
     first, second = shown[1].parts
@@ -115,6 +116,7 @@ def test_a_crash_between_call_and_result_is_closed_by_an_error_that_says_so() ->
 
 
 def test_a_result_that_comes_after_the_model_has_gone_on_is_left_out() -> None:
+    """B-064: a late result is no orphan in the view."""
     shown = view(user(), call("a"), user("and now?"), text(), result("a"))
     assert ids(shown) == ["m1", "m2", "m3", "m4"]
     assert shown[1].parts[0]["errorText"] == NO_RESULT

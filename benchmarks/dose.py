@@ -47,7 +47,7 @@ FULL = Dose(lengths=(1_000, 10_000, 100_000, 1_000_000), searched=1_000_000, str
 NORMAL = Dose()
 QUICK = Dose(
     rounds=2, warm=1_200, lone=100, callers=(1, 4, 64), per_caller=5, per_caller_peers=1, lengths=(1_000, 5_000),
-    length_samples=40, load=2_000, streams=(8 << 20, 32 << 20), sizes=2_000, searched=20_000, searches=20, imports=2, overlay_reads=8,
+    length_samples=40, load=2_000, streams=(8 << 20, 32 << 20), searched=20_000, searches=20, imports=2, overlay_reads=8,
 )  # fmt: skip
 TINY = replace(
     QUICK, rounds=1, warm=30, lone=5, callers=(1, 3), crowd=3, per_caller=2, lengths=(30, 60), length_samples=4,

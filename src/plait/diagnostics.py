@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from importlib import import_module
 from types import TracebackType
 from typing import Any
@@ -33,24 +32,42 @@ class Telemetry:
         """One operation on a session: a span around it, a count after it, also when it fails."""
         if self._tracer is None:
             return _Logged(name, session_id)
-        return self._traced(name, session_id, count)
+        return _Traced(self, name, session_id, count)
 
-    @contextmanager
-    def _traced(self, name: str, session_id: str, count: int) -> Generator[None]:
-        # Not the current span: nothing of ours starts spans below it, and a task that is dropped with its
-        # loop ends in another context, of which OpenTelemetry would complain.
-        span = self._tracer.start_span(f"plait.{name}", attributes={"plait.session_id": session_id})
-        outcome = "ok"
-        try:
-            yield
-        except BaseException as error:
-            outcome = "error"
+    def start(self, name: str, session_id: str) -> Any:
+        """A span; not the current one: nothing of ours starts spans below it.
+
+        And a task that is dropped with its loop ends in another context, of which OpenTelemetry would complain.
+        """
+        return self._tracer.start_span(f"plait.{name}", attributes={"plait.session_id": session_id})
+
+    def end(self, span: Any, name: str, count: int, error: BaseException | None) -> None:
+        """End a span and count the operation."""
+        if error is not None:
             span.record_exception(error)
             span.set_status(self._failed)
-            raise
-        finally:
-            span.end()
-            self._counter.add(count, {"operation": name, "outcome": outcome})
+        span.end()
+        self._counter.add(count, {"operation": name, "outcome": "ok" if error is None else "error"})
+
+
+class _Traced(AbstractContextManager[None]):
+    """An operation that OpenTelemetry is told of."""
+
+    __slots__ = ("_count", "_name", "_session_id", "_span", "_telemetry")
+
+    def __init__(self, telemetry: Telemetry, name: str, session_id: str, count: int) -> None:
+        self._telemetry = telemetry
+        self._name = name
+        self._session_id = session_id
+        self._count = count
+
+    def __enter__(self) -> None:
+        self._span = self._telemetry.start(self._name, self._session_id)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._telemetry.end(self._span, self._name, self._count, error)
 
 
 class _Logged(AbstractContextManager[None]):

@@ -17,15 +17,20 @@ _decode = msgspec.json.Decoder().decode
 
 def encode(value: Any) -> str:
     """The JSON text of `value`; raises `TypeError`, `ValueError` or `RecursionError` if it has none."""
+    return utf8(value).decode()
+
+
+def utf8(value: Any) -> bytes:
+    """The same in UTF-8."""
     try:
-        return _encode(value).decode()
+        return _encode(value)
     except UnicodeEncodeError:  # a lone surrogate: keep it, escaped
         import json
 
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
         if json.loads(text) != value:  # two halves side by side read back as the character they make
             raise ValueError("the text has two halves of a surrogate pair side by side") from None
-        return text
+        return text.encode()
 
 
 def decode(text: str | bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import logging
 import os
@@ -496,19 +497,20 @@ def test_nothing_is_removed_by_opening_an_old_store(tmp_path: Path) -> None:
 
 
 def test_the_writer_looks_after_the_log_each_time_it_has_grown(tmp_path: Path) -> None:
-    """A lone caller commits in its own thread and asks for a checkpoint: also when the log has begun anew meanwhile."""
+    """Once for each thousand pages, and also when the log has begun anew meanwhile."""
     with plait.open(tmp_path / "log.db", durability="process") as sessions:
         sessions.session("chat").append(plait.user("hello"))
         writer: Any = sessions.store.driver._writer  # type: ignore[attr-defined]
         asked: list[int] = []
-        writer.submit = lambda _entry: asked.append(writer.wal_pages)
+        writer._checkpoint = lambda: asked.append(writer.wal_pages)
         try:
             for pages in (1001, 1300, 2001, 3, 500, 1001, 1200, 8, 1002):
                 writer._note_pages(writer.writing.connection, "main", pages)
-                if pages > CHECKPOINT_IDLE_PAGES:
-                    writer._request_checkpoint()
+                writer._checkpoint_past(CHECKPOINT_IDLE_PAGES)
+                if writer._checkpoint_thread is not None:
+                    writer._checkpoint_thread.join()
         finally:
-            del writer.submit
+            del writer._checkpoint
         assert asked == [1001, 2001, 1001, 1002]
 
 
@@ -558,3 +560,22 @@ def test_a_backup_where_files_have_one_name_only(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "late.db").read_text() == "precious"
     assert invariants(tmp_path / "b.db") == []
     assert not [item for item in tmp_path.iterdir() if "part" in item.name]
+
+
+async def test_a_crowd_lets_the_log_grow_and_an_idle_writer_moves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after a batch the queue is empty, but its callers are about to come again: that is not idle."""
+    moved = threading.Event()
+    async with plait.open_async(tmp_path / "log.db") as sessions:
+        writer: Any = sessions.store.driver._writer  # type: ignore[attr-defined]
+
+        def grow(*_: object) -> int:
+            writer.wal_pages += CHECKPOINT_IDLE_PAGES + 1
+            return 0
+
+        monkeypatch.setattr(writer, "_checkpoint", moved.set)
+        monkeypatch.setattr(writer, "_note_pages", grow)
+        await asyncio.gather(*(sessions.session(f"s{n}").append(note("a")) for n in range(5)))
+        writer._checkpoint_past(writer.wal_pages)
+        assert await asyncio.to_thread(moved.wait, 60)

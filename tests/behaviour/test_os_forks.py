@@ -35,6 +35,21 @@ def child(work):
         os._exit(code)
 """
 
+IDS = """
+sessions = plait.open(sys.argv[1], durability="process")
+sessions.session("chat").append(plait.user("before"))
+def work():
+    for m in range(25):
+        sessions.session("chat").append(plait.user("hello"))
+waited([child(work) for n in range(4)])
+work()
+ids = [message.id for message in sessions.session("chat").history()]
+random_parts = {id[19:] for id in ids}
+assert len(ids) == len(random_parts) == 126, (len(ids), len(random_parts))
+sessions.close()
+"""
+
+
 BOTH_WRITE = """
 sessions = plait.open(sys.argv[1], durability="process")
 chat = sessions.session("chat")
@@ -154,3 +169,8 @@ def test_parent_and_child_both_go_on_after_a_fork(tmp_path: Path, program: str, 
 
 def test_a_store_in_memory_is_copied_by_a_fork() -> None:
     run(WAIT + MEMORY)
+
+
+def test_a_forked_child_makes_ids_of_its_own(tmp_path: Path) -> None:
+    """Also their random parts differ from its parent's and its siblings', whatever the clock says."""
+    run(WAIT + IDS, tmp_path / "a.db")

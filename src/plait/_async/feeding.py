@@ -41,6 +41,10 @@ class Listeners:
     def __init__(self) -> None:
         self._told: list[tuple[Listener, Scope, str | None]] = []
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._told)
+
     def add(self, listener: Listener, scope: Scope, id: str | None) -> Callable[[], None]:
         """Tell `listener` of a scope's changes, or of one session's; answers what ends that.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import structs
 from msgspec.structs import replace
 
-from plait import times
+from plait import chance, times
 from plait._async import keeping, searching, stamping
 from plait._async.compacting import AsyncCompactor, Compaction, ErrorHandler, policy
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
@@ -49,7 +48,7 @@ from plait.model import (
     Window,
 )
 from plait.pauses import pause_async
-from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix, Written
+from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix
 
 if TYPE_CHECKING:
     from plait._async.context import AsyncContext
@@ -89,7 +88,7 @@ def now_us() -> int:
 
 def new_id() -> str:
     """A fresh id: a UUIDv7, so that ids made later sort later."""
-    return ids.uuid7(time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big"))
+    return ids.uuid7(time.time_ns() // 1_000_000, chance.bits(80))
 
 
 class AsyncSession:
@@ -104,6 +103,8 @@ class AsyncSession:
         self._store = sessions.store
         self._ref = ref
         self._rules = sessions.rules
+        self._operation = sessions.telemetry.operation
+        self._listeners = sessions._shared.listeners  # pyright: ignore[reportPrivateUsage]
         self._compactor: AsyncCompactor | None = None
         self._conversing: AsyncConversing | None = None
 
@@ -209,17 +210,17 @@ class AsyncSession:
                 return with_echoes(await self._append(real, parent=parent, **options) if real else [], echoed)
         if isinstance(parent, str) and overlays.overlay_id(parent) is not None:
             parent = await real_parent(self._store, self._ref, parent)
-        with self._sessions.telemetry.operation("append", self.id, len(new)):
+        with self._operation("append", self._ref.id, len(new)):
             written = await self._store.append(self._ref, new, parent=parent, expect=expect, refuse_other=refuse_other)
-        results = [_appended(item) for item in written]
-        for result in results:
-            if result.inserted:
-                await self._tell(_inserted("append", self.id, result, moved=not result.branched))
+        if self._listeners:
+            for result in written:
+                if result.inserted:
+                    await self._tell(_inserted("append", self.id, result, moved=not result.branched))
         if self._conversing is not None:
-            await self._conversing.appended(results)
+            await self._conversing.appended(written)
         if self._compactor is not None:
-            await self._compactor.appended(results)
-        return results
+            await self._compactor.appended(written)
+        return written
 
     async def update(
         self, message: MessageLike, *, id: str | None = None, format: str | None = None, source: Source = "server"
@@ -235,7 +236,7 @@ class AsyncSession:
             raise UsageError("the message has no id; pass id= to say which message it replaces")
         if overlays.may_echo([new]) and await echoes(self._store, self._ref, [new], source):
             return None
-        with self._sessions.telemetry.operation("update", self.id):
+        with self._operation("update", self.id):
             result = await self._store.update(self._ref, new)
         if result is not None and result.changed:
             await self._tell(Change("update", self.id, result.message, ids=(result.message.id,)))
@@ -265,7 +266,7 @@ class AsyncSession:
         Answers the ids that were there. Unknown ids are harmless.
         """
         wanted = arguments.ids_asked("ids", ids)
-        with self._sessions.telemetry.operation("delete", self.id, len(wanted)):
+        with self._operation("delete", self.id, len(wanted)):
             gone = await self._store.delete(self._ref, wanted)
         if gone:
             await self._tell(Change("delete", self.id, ids=tuple(gone)))
@@ -276,7 +277,7 @@ class AsyncSession:
 
         Handles to this session elsewhere raise `SessionDeletedError` from then on.
         """
-        with self._sessions.telemetry.operation("clear", self.id):
+        with self._operation("clear", self.id):
             cleared = await self._store.clear(self._ref)
         if self._conversing is not None:
             self._conversing.cleared()
@@ -317,8 +318,7 @@ class AsyncSession:
             echoed = await echoes(self._store, self._ref, [new], "import")
             if echoed:
                 return Appended(echoed[0], inserted=False)
-        (written,) = await self._store.append(self._ref, [new], parent=parent, kind="import", activate=activate)
-        result = _appended(written)
+        (result,) = await self._store.append(self._ref, [new], parent=parent, kind="import", activate=activate)
         if result.inserted:
             await self._tell(_inserted("import", self.id, result, moved=activate))
         return result
@@ -367,7 +367,7 @@ class AsyncSession:
         new = overlays.new(new_id(), (from_id, to_id), summary, kind, now_us(), self._rules.counter)
         store, leaf = overlaying(self._store), arguments.place("leaf", leaf)
         expect_version = arguments.maybe(arguments.number, "expect_version", expect_version)
-        with self._sessions.telemetry.operation("add_overlay", self.id):
+        with self._operation("add_overlay", self.id):
             added = await store.add_overlay(self._ref, new, leaf=leaf, expect_version=expect_version)
         if added.inserted:
             await self._tell(Change("overlay", self.id, ids=(added.overlay.id,), overlay=added.overlay))
@@ -387,7 +387,7 @@ class AsyncSession:
 
     async def remove_overlay(self, id: str) -> bool:
         """Take an overlay away: what it covered is shown again, older overlays below it too. `False` if absent."""
-        with self._sessions.telemetry.operation("remove_overlay", self.id):
+        with self._operation("remove_overlay", self.id):
             removed = await overlaying(self._store).remove_overlay(self._ref, arguments.id_asked("id", id))
         if removed is not None:
             await self._tell(Change("overlay", self.id, ids=(removed.id,), overlay=removed, removed=True))
@@ -463,7 +463,7 @@ class AsyncSession:
         changed. `dry_run` says what would be covered and asks nobody. `UsageError` without
         `on_compaction`, `CompactionError` if the summarizer fails or answers nothing of use.
         """
-        with self._sessions.telemetry.operation("compact", self.id):
+        with self._operation("compact", self.id):
             return await self._compaction().compact(arguments.place("leaf", leaf), dry_run=dry_run)
 
     async def compact_if_needed(
@@ -953,7 +953,7 @@ class AsyncSession:
             until=until,
             leaf=leaf,
         )
-        with self._sessions.telemetry.operation("search", self.id):
+        with self._operation("search", self.id):
             return await searching.search(self._store, self._ref, asked, provider)
 
     async def around(self, id: str, *, before: int = 3, after: int = 3) -> list[Message | Damaged]:
@@ -1036,7 +1036,3 @@ def _inserted(kind: str, session_id: str, result: Appended, *, moved: bool) -> C
     """What is told of a message that was inserted."""
     leaf = result.id if moved else None
     return Change(kind, session_id, result.message, result.parent_id, ids=(result.id,), leaf_moved=moved, leaf_id=leaf)
-
-
-def _appended(written: Written) -> Appended:
-    return Appended(written.message, written.inserted, written.differs, written.branched)

@@ -171,7 +171,7 @@ def ids_asked(name: str, value: object) -> list[str]:
 
 def place(name: str, value: object) -> Parent:
     """The active leaf, a message's id, or `None`."""
-    if isinstance(value, str | Leaf | None):
+    if value is None or isinstance(value, (str, Leaf)):
         return value
     raise refusal(name, "LEAF, a message's id or None", value)
 

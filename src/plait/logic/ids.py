@@ -92,6 +92,10 @@ def check_own_id(value: object) -> str:
 
 def uuid7(time_ms: int, random: int) -> str:
     """The UUIDv7 (RFC 9562) of a Unix time in milliseconds and 74 random bits."""
-    high = (time_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | (random >> 62 & 0xFFF)
-    text = f"{high:016x}{1 << 63 | (random & 0x3FFFFFFFFFFFFFFF):016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return "%08x-%04x-7%03x-%04x-%012x" % (  # noqa: UP031 - of all ways to say this the quickest
+        time_ms >> 16 & 0xFFFFFFFF,
+        time_ms & 0xFFFF,
+        random >> 62 & 0xFFF,
+        0x8000 | random >> 48 & 0x3FFF,
+        random & 0xFFFFFFFFFFFF,
+    )

@@ -84,7 +84,10 @@ def overlay_id(message_id: str) -> str | None:
 
 def may_echo(messages: Iterable[NewMessage]) -> bool:
     """Whether some of these messages may be summaries written back."""
-    return any(not message.made_id and message.id.startswith(_PREFIXES) for message in messages)
+    for message in messages:  # noqa: SIM110 - a generator costs every append more than what it looks at
+        if not message.made_id and message.id.startswith(_PREFIXES):
+            return True
+    return False
 
 
 def echo(message: NewMessage, overlay: Overlay | None) -> Message:

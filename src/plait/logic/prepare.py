@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plait import formats, jsontext
 from plait.errors import InvalidMessageError, InvalidMessageTypeError, UsageError
@@ -19,7 +20,7 @@ from plait.store.protocol import Media, NewMessage
 
 _WORDS_KEYS: Final = {"id", "role", "parts"}
 _WORDS_PART_KEYS: Final = {"type", "text"}
-_NO_MEDIA: Final[tuple[Media, ...]] = ()
+_USUAL_ROLES: Final = {"user", "assistant", "system", "tool"}
 
 
 class Rules(Struct, frozen=True):
@@ -29,7 +30,7 @@ class Rules(Struct, frozen=True):
     counter: estimate.Counter | None = None
 
 
-class Given(NamedTuple):
+class Given(Struct, frozen=True):
     """How a message was given: by whom, under which id and format, and whether to keep it verbatim.
 
     `spare_id` was made for it, in case it carries none.
@@ -45,44 +46,67 @@ class Given(NamedTuple):
 
 def prepare(message: object, given: Given, rules: Rules) -> NewMessage:
     """`message` checked and ready to be stored; raises `InvalidMessageError` before anything is written."""
+    if is_object(message) and given.format is None:
+        words = _words(message, given, rules)
+        if words is not None:
+            return words
     if isinstance(message, Message):
         given = _as_it_was(message, given)
         message = message.content
-    if given.format in (None, native.FORMAT.name) and _only_words(message):
-        return _new(_with_id(message, given), native.FORMAT, given, rules)
     if not is_mapping(message):
         kind = type(message).__name__
         raise InvalidMessageTypeError(f"message is a {kind}; pass a dict, such as plait.user('…')")
     reader = formats.named(given.format) if given.format else formats.recognize(message)
     if reader is native.FORMAT:
         message = _native(message, given, rules)
-    return _new(message, reader, given, rules, check=True)
+    return _new(message, reader, given, rules)
 
 
-def _only_words(message: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a native message is strings in text parts and nothing else, as most are.
+def _words(message: Mapping[str, Any], given: Given, rules: Rules) -> NewMessage | None:
+    """A native message that is strings in text parts and nothing else, as most are; `None` if it is not.
 
     Such a message is as it should be: JSON says strings exactly, none of them is media, and there
-    is nothing to take off. Looking for this first halves the time of `prepare`.
+    is nothing to take off. It goes in one pass: calls cost more here than what they do.
     """
-    if not is_object(message) or not message.keys() <= _WORDS_KEYS:
-        return False
     role, parts, id = message.get("role"), message.get("parts"), message.get("id")
-    if type(role) is not str or not role or not is_list(parts) or not (id is None or type(id) is str):
-        return False
-    return all(map(_is_words, parts))
+    if type(role) is not str or not role or not is_list(parts) or not message.keys() <= _WORDS_KEYS:
+        return None
+    for part in parts:
+        if not is_object(part) or part.keys() != _WORDS_PART_KEYS or part["type"] != "text":
+            return None
+        text = part["text"]
+        if type(text) is not str or text.startswith("data:"):
+            return None
+    made = id is None and given.id is None
+    if id is None:
+        message, id = _with_id(message, given), given.spare_id if given.id is None else given.id
+    elif type(id) is not str or given.id is not None:
+        return None
+    data = _utf8(message)
+    return NewMessage(
+        id if made else check_message_id(id),
+        role if role in _USUAL_ROLES else kept_role(role),
+        native.FORMAT.name,
+        data.decode(),
+        len(data),
+        _tokens(parts) if rules.counter is None else estimate.stamp(message, native.FORMAT, rules.counter),
+        given.at_us,
+        (),
+        made,
+    )
 
 
-def _is_words(part: object) -> bool:
-    if not is_object(part) or part.keys() != _WORDS_PART_KEYS:
-        return False
-    kind, text = part["type"], part["text"]
-    return type(kind) is str and kind == "text" and type(text) is str and not text.startswith("data:")
+def _tokens(parts: list[Any]) -> int:
+    """The estimate of text parts; quicker after they were encoded, for then Python has their UTF-8 at hand."""
+    tokens = estimate.MESSAGE_TOKENS
+    for part in parts:
+        tokens += estimate.estimate_text(part["text"])
+    return tokens
 
 
 def _as_it_was(message: Message, given: Given) -> Given:
     """A message read from a session keeps its id and format when it is written to another."""
-    return given._replace(id=message.id if given.id is None else given.id, format=message.format)
+    return replace(given, id=message.id if given.id is None else given.id, format=message.format)
 
 
 def _native(message: Mapping[str, Any], given: Given, rules: Rules) -> Mapping[str, Any]:
@@ -98,7 +122,8 @@ def _with_id(message: Mapping[str, Any], given: Given) -> Mapping[str, Any]:
     own = message.get("id")
     if own is None:
         id = given.spare_id if given.id is None else given.id
-        return {"id": id, **{key: item for key, item in message.items() if key != "id"}}
+        rest = {key: item for key, item in message.items() if key != "id"} if "id" in message else message
+        return {"id": id, **rest}
     if given.id is not None and own != given.id:
         raise UsageError(f"the message has the id {own!r}, but id={given.id!r} was given; give one")
     return message
@@ -119,12 +144,10 @@ def _check_native(message: Mapping[str, Any]) -> None:
             raise InvalidMessageError(f"parts[{n}].type must be a word such as 'text'", path=f"parts[{n}].type")
 
 
-def _new(message: Mapping[str, Any], reader: Format, given: Given, rules: Rules, *, check: bool = False) -> NewMessage:
-    """What is stored of `message`; `check`: unless it cannot but be exact and free of media."""
+def _new(message: Mapping[str, Any], reader: Format, given: Given, rules: Rules) -> NewMessage:
+    """What is stored of `message`."""
     id = given.id if given.id is not None else reader.id(message)
-    text, items = _encode(message), _NO_MEDIA
-    if check:
-        text, items = _checked(message, text, reader)
+    text, items = _checked(message, _encode(message), reader)
     return NewMessage(
         id=check_message_id(given.spare_id if id is None else id),
         role=kept_role(reader.role(message)),
@@ -161,8 +184,12 @@ def differs(stored: Message, new: NewMessage) -> bool:
 
 
 def _encode(message: Mapping[str, Any]) -> str:
+    return _utf8(message).decode()
+
+
+def _utf8(message: Mapping[str, Any]) -> bytes:
     try:
-        return jsontext.encode(message)
+        return jsontext.utf8(message)
     except (TypeError, ValueError, RecursionError, OverflowError):
         raise door.culprit(message) from None
 

@@ -8,6 +8,11 @@ ROW_BUDGET_BYTES = 1_572_864
 """UTF-8 bytes a slice may take: 1536 KiB, the row budget of Cloudflare's Sessions."""
 
 
+def fits(text: str, budget_bytes: int = ROW_BUDGET_BYTES) -> bool:
+    """Whether a text is one slice."""
+    return len(text) * 4 <= budget_bytes or _first(text[:budget_bytes], budget_bytes) == text
+
+
 def cut(text: str, budget_bytes: int = ROW_BUDGET_BYTES) -> Iterator[str]:
     """`text` as slices of at most `budget_bytes` UTF-8 bytes, cut between characters.
 

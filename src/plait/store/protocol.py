@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from plait.model import Covered, Damaged, Json, Message, Overlay, OverlayKind, Parent, SessionInfo
+from plait.model import Appended, Covered, Damaged, Json, Message, Overlay, OverlayKind, Parent, SessionInfo
+
+Written: TypeAlias = Appended
+"""What a store answers for each message of a write."""
 
 
 class Scope(Struct, frozen=True):
@@ -72,18 +75,6 @@ class Expect(Struct, frozen=True):
     leaf_id: str | None = None
     version: int | None = None
     branch: bool = False
-
-
-class Written(Struct, frozen=True):
-    """The stored form of one message of a write.
-
-    `inserted` is false if its id was there already; `differs` then says whether with other content.
-    """
-
-    message: Message
-    inserted: bool
-    branched: bool = False
-    differs: bool = False
 
 
 Creating = Literal["new", "ensure", "once", "never"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from plait import chance
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
 from plait.logic.values import check_operation
@@ -101,7 +102,7 @@ class PlanStore:
         self._counted = read.Counted()
 
     def _mark(self, at_us: int | None = None) -> common.Mark:
-        return common.Mark(self._clock() if at_us is None else at_us, os.urandom(8).hex())
+        return common.Mark(self._clock() if at_us is None else at_us, f"{chance.bits(64):016x}")
 
     def open(self) -> None:
         aside(self.driver.open)

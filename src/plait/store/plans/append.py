@@ -12,7 +12,7 @@ from plait.logic import media
 from plait.logic.prepare import differs
 from plait.logic.strands import SEQ_MASK, seq_of, strand_of
 from plait.model import Damaged, Leaf, Message, Parent
-from plait.store.plan import Ask, Head, Plan, Put
+from plait.store.plan import Ask, Claim, Head, Plan, Put
 from plait.store.plans import common, messages, overlays
 from plait.store.plans.common import Mark
 from plait.store.protocol import Expect, Kind, NewMessage, Range, SessionRef, Written
@@ -51,19 +51,21 @@ def append(
     refuse_other: bool,
 ) -> Plan[list[Written]]:
     """Add a chain of messages, once per id, each becoming the active leaf."""
-    head = yield from common.take_or_create(ref, mark)
+    head = (yield from common.take(ref)) or (yield from common.create(ref, mark))
     to = Appending(ref, head, kind, activate)
     if expect is not None and (yield from _moved(head, expect, new)):
         parent, to.activate, to.branched = expect.leaf_id, False, True
     place = yield from _place(head, parent)
     written: list[Written] = []
+    inserted = False
     for message in new:
-        found = yield from common.claim(head, message.id, made=message.made_id)
+        found = None if message.made_id else (yield Claim(head.incarnation, message.id))
         if found is None:
             written.append((yield from _insert(to, place, message)))
+            inserted = True
         else:
             written.append((yield from _existing(head, place, found, message, refuse_other=refuse_other)))
-    if any(item.inserted for item in written):
+    if inserted:
         yield from common.touch(ref, head, mark)
     return written
 
@@ -88,14 +90,15 @@ def _moved(head: Head, expect: Expect, new: Sequence[NewMessage]) -> Plan[bool]:
 
 def _all_there(head: Head, new: Sequence[NewMessage]) -> Plan[bool]:
     for message in new:
-        if (yield from common.claim(head, message.id, made=message.made_id)) is None:
+        if message.made_id or (yield Claim(head.incarnation, message.id)) is None:
             return False
     return True
 
 
 def _place(head: Head, parent: Parent) -> Plan[Place]:
     if isinstance(parent, Leaf):
-        yield from common.locate(head)
+        if not head.located:
+            yield from common.locate(head)
         return Place(head.leaf, head.leaf_id, head.tip)
     if parent is None:
         return Place(0, None, False)
@@ -122,18 +125,20 @@ def _existing(head: Head, place: Place, key: int, new: NewMessage, *, refuse_oth
 
 def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
     head = to.head
-    yield from common.pulse(head)
+    if (head.pulse or 0) < head.tick:  # seldom; looked at here because a generator costs more than the look
+        yield from common.pulse(head)
     moved = to.activate and place.key != head.leaf
     if moved:
         head.set_path((yield from path_totals(head, place.key)))
     parent_id = place.id
-    place.key, place.id, place.tip = (yield from _new_key(head, place)), message.id, True
+    strand = strand_of(place.key) if place.tip else (yield from _new_strand(head, place.key))
+    place.key, place.id, place.tip = common.next_key(head, strand), message.id, True
     if moved and head.overlays:
         head.set_hidden((yield from overlays.hidden_on(head, (yield from common.path_to(place.key)))))
     head.version += 1
     yield Put("add_message_id", [(head.incarnation, message.id, place.key)])
-    marks = {"imported": to.kind == "import", "beside": not to.activate}
-    yield from messages.insert(to.ref, place.key, head.version, message, **marks)
+    marks = messages.IMPORTED * (to.kind == "import") | messages.BESIDE * (not to.activate)
+    yield from messages.insert(to.ref, place.key, head.version, message, marks)
     head.add(1, message.bytes, message.tokens, on_path=to.activate)
     if to.activate:
         head.leaf, head.leaf_id, head.tip, head.located = place.key, message.id, True, True
@@ -143,12 +148,11 @@ def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
     return Written(_stored(place.key, message, parent_id, text), inserted=True, branched=to.branched)
 
 
-def _new_key(head: Head, place: Place) -> Plan[int]:
-    strand = strand_of(place.key)
-    if not place.tip:
-        strand = yield from common.next_strand()
-        yield Put("add_strand", [(strand, head.incarnation, strand_of(place.key), seq_of(place.key))])
-    return common.next_key(head, strand)
+def _new_strand(head: Head, key: int) -> Plan[int]:
+    """A strand that forks off after `key`, or begins at the root."""
+    strand = yield from common.next_strand()
+    yield Put("add_strand", [(strand, head.incarnation, strand_of(key), seq_of(key))])
+    return strand
 
 
 def _whole_text(key: int, message: NewMessage) -> Plan[str]:

@@ -12,7 +12,7 @@ from plait.errors import LimitError, SessionDeletedError
 from plait.logic.ids import SHARED_SESSION, can_be_stored, is_hidden
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
-from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, Put, Row, Take, Turn
+from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Row, Take, Turn
 from plait.store.protocol import Path, Range, SessionRef
 
 BUCKET_US = 60 * 1_000_000
@@ -35,7 +35,9 @@ class Mark(Struct, frozen=True):
 def take(ref: SessionRef) -> Plan[Head | None]:
     """The head of a live session, or `None`; refuses a ref bound to another life of it."""
     head: Head | None = yield Take(ref)
-    if ref.incarnation is not None and (head is None or not head.live or head.incarnation != ref.incarnation):
+    if head is not None and head.live and head.incarnation == ref.incarnation:
+        return head
+    if ref.incarnation is not None:
         ref.over = True
         raise SessionDeletedError(
             f"session {ref.id!r} was deleted or cleared since this handle was bound to it; take a fresh handle",
@@ -313,11 +315,6 @@ def last_id(ranges: Sequence[Range]) -> Plan[str | None]:
     """The id of the newest surviving message of a path's ranges (root first)."""
     row = yield from last_row(reversed(ranges))
     return row[1] if row else None
-
-
-def claim(head: Head, id: str, *, made: bool) -> Plan[int | None]:
-    """The key of a message id if it is taken, else `None`."""
-    return None if made else (yield Claim(head.incarnation, id))
 
 
 def range_totals(ranges: Iterable[Range]) -> Plan[tuple[int, int, int]]:

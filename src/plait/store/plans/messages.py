@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from plait import formats
 from plait.errors import NotFoundError
@@ -28,28 +29,26 @@ CHUNK_BYTES = 1 << 20
 
 PIECE_CHARACTERS = 1 << 16
 
+_NO_SLICES: Final[Iterator[str]] = iter(())
+
 log = logging.getLogger("plait")
 
 # The columns of a message row, as `queries.sql` lists them.
 KEY, ID, ROLE, BYTES, TOKENS, CREATED_AT, FLAGS, FORMAT, BODY = range(9)
 
 
-def insert(
-    ref: SessionRef, key: int, version: int, message: NewMessage, *, imported: bool, beside: bool = False
-) -> Plan[None]:
-    """Write a message's rows."""
-    rest = slices.cut(message.body)
-    body = next(rest)
-    flags = (
-        IMPORTED * imported
-        | BESIDE * beside
-        | SLICED * (len(body) < len(message.body))
-        | WITH_MEDIA * bool(message.media)
-    )
+def insert(ref: SessionRef, key: int, version: int, message: NewMessage, marks: int = 0) -> Plan[None]:
+    """Write a message's rows; `marks` are the flags that say how it came (imported, beside the leaf)."""
+    body, rest = message.body, _NO_SLICES
+    flags = marks | WITH_MEDIA if message.media else marks
+    if not slices.fits(body):
+        rest = slices.cut(body)
+        body = next(rest)
+        flags |= SLICED
     format = "" if message.format == "plait" else message.format
     row = (key, version, message.bytes, message.tokens, message.created_at_us, flags, format, message.role, message.id)
     yield Put("add_message", [(*row, body)])
-    if flags & ~IMPORTED:
+    if flags & REST:
         yield from insert_rest(ref, key, rest, message.media)
 
 

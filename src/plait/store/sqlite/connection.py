@@ -24,6 +24,8 @@ APPLICATION_ID = 0x706C6169  # "plai"
 PAGE_SIZE = 8192
 MEMORY = ":memory:"
 SYNCHRONOUS: dict[Durability, str] = {"strict": "FULL", "process": "NORMAL", "relaxed": "OFF"}
+JOURNAL_IN_MEMORY = "PRAGMA temp_store = MEMORY"
+"""For short transactions: a statement of many rows keeps the pages it changes, in a file on disk unless told not to."""
 STATEMENT_CACHE = 200
 MAX_TIMEOUT_MS = (1 << 31) - 1
 

@@ -123,7 +123,8 @@ class SQLiteDriver:
         entry = Entry(plan, weight)
         if self._writer.run_here(entry):
             return entry.outcome()  # type: ignore[no-any-return]
-        entry.expect(None)
+        entry.lock = threading.Lock()
+        entry.lock.acquire()
         self._writer.submit(entry)
         return entry.wait()  # type: ignore[no-any-return]
 
@@ -131,10 +132,11 @@ class SQLiteDriver:
         """Commit a plan, waiting on the running event loop."""
         import asyncio
 
-        await self._open_async()
+        if not self._opened or self._closed:
+            await self._open_async()
         self._ready_to_write()
         entry = Entry(plan, weight)
-        if light and weight <= LIGHT_BYTES and self._commit_on_loop(entry):
+        if light and self._commits_lightly and weight <= LIGHT_BYTES and self._commit_on_loop(entry):
             try:
                 await asyncio.sleep(0)  # the other tasks have their turn
             finally:
@@ -142,16 +144,16 @@ class SQLiteDriver:
             return entry.outcome()  # type: ignore[no-any-return]
         while self._writer.full:  # noqa: ASYNC110 - an event would have to reach across threads and loops for it
             await asyncio.sleep(FULL_POLL_S)
-        entry.expect(asyncio.get_running_loop())
+        entry.future = future = asyncio.get_running_loop().create_future()
         self._writer.submit(entry)
-        return await entry.wait_async()  # type: ignore[no-any-return]
+        return await entry.wait_async(future)  # type: ignore[no-any-return]
 
     def _commit_on_loop(self, entry: Entry) -> bool:
         """Commit a lone caller's plan here and now, if no fsync is needed; else do nothing.
 
         Only one in a turn of the loop: the others of that turn queue, and are committed together.
         """
-        if self._given_way or not self._commits_lightly:
+        if self._given_way:
             return False
         self._given_way = self._writer.run_here(entry, on_loop=True)
         return self._given_way
@@ -343,7 +345,9 @@ class _Connector:
         self._statements = statements
 
     def __call__(self) -> Writing:
-        return Writing(files.open_writer(self._settings), self._statements)
+        connection = files.open_writer(self._settings)
+        connection.execute(files.JOURNAL_IN_MEMORY)
+        return Writing(connection, self._statements)
 
 
 def _before_fork() -> None:

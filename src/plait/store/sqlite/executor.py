@@ -154,7 +154,6 @@ class Writing(Executor):
         self._heads: dict[HeadKey, Head] = {}
         self._taken: dict[HeadKey, Head] = {}
         self._puts: dict[str, list[Row]] = {}
-        self._on_heads = {name for name, statement in statements.items() if statement.names_table("session")}
         self._data_version: int | None = None
         self._veiled_before = False
         self.careful = True
@@ -275,7 +274,7 @@ class Writing(Executor):
 
     def _flush_for(self, query: str) -> None:
         """Send what a statement may look at: rows, but session rows only where it names their table."""
-        if query in self._on_heads:
+        if self._statements[query].on_sessions:
             self.flush()
         else:
             self._flush_rows()
@@ -284,7 +283,10 @@ class Writing(Executor):
         if self._puts:
             puts, self._puts = self._puts, {}
             for name, rows in puts.items():
-                self._put(name, rows)
+                if len(rows) == 1:
+                    self._run(self._statements[name].many[1], rows[0])
+                else:
+                    self._put(name, rows)
 
     def flush(self) -> None:
         """Send what was held back: rows, and the row of each session that has changed, once."""
@@ -300,9 +302,6 @@ class Writing(Executor):
     def _put(self, name: str, rows: list[Row]) -> None:
         statement = self._statements[name]
         texts = statement.many
-        if len(rows) == 1:
-            self._run(texts[1], rows[0])
-            return
         start = 0
         for size in statement.batches:
             while len(rows) - start >= size:

@@ -153,8 +153,8 @@ INSERT INTO main.message (key, version, bytes, tokens, created_at, flags, format
 VALUES (:key, :version, :bytes, :tokens, :created_at, :flags, :format, :role, :id, :body);
 
 -- add_message_id
--- Which key a message id of a session has; the unique key of ids.
-INSERT INTO main.message_id (incarnation, id, key) VALUES (:incarnation, :id, :key);
+-- Which key a message id of a session has; the unique key of ids. FAIL: no journal of its own, the caller undoes.
+INSERT OR FAIL INTO main.message_id (incarnation, id, key) VALUES (:incarnation, :id, :key);
 
 -- change_message
 -- A message's new content; seq, time and version of insertion stay.

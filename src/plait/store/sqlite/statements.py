@@ -25,6 +25,8 @@ class Statement:
         self.parameters = list(dict.fromkeys(_NAMED.findall(text)))
         self.batches = (1,) if any(map(self.names_table, ("message_words", "value_words"))) else BATCH_SIZES
         """In how many rows at a time it is sent; FTS5 takes them one by one half as fast again."""
+        self.on_sessions = self.names_table("session")
+        """Whether it reads or writes the rows of sessions."""
 
     def names_table(self, table: str) -> bool:
         """Whether the statement reads or writes a table."""

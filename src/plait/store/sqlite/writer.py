@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import apsw
+from msgspec import Struct
 
 from plait.errors import ClosedError
-from plait.store.plan import Bind, Plan, PlanFactory
+from plait.store.plan import Bind, PlanFactory
 from plait.store.sqlite.errors import translate
 from plait.store.sqlite.executor import TooHeavy, Writing
 
@@ -31,6 +32,8 @@ GAP_S = 0.001
 
 CHECKPOINT_IDLE_PAGES = 1000
 CHECKPOINT_PAGES = 8000
+IDLE_S = 0.05
+"""How long nothing must have come for the writer to be idle: right after a batch its callers are about to come again."""
 RESTART_BYTES = 64 << 20
 RESTART_WAIT_MS = 100
 SYNCED = "PRAGMA synchronous = NORMAL"
@@ -40,48 +43,35 @@ _END = object()
 """Queued last: everything before it is committed, then the thread ends."""
 
 
-class Entry:
-    """One plan waiting to be committed, and whoever waits for it."""
+class Entry(Struct, eq=False):
+    """One plan waiting to be committed, and whoever waits for it: a task by its future, or a thread."""
 
-    __slots__ = ("_lock", "binds", "error", "future", "loop", "plan", "result", "started", "weight", "withdrawn")
-
-    def __init__(self, plan: PlanFactory[Any], weight: int) -> None:
-        self.plan = plan
-        self.weight = weight
-        self.result: Any = None
-        self.error: Exception | None = None
-        self.binds: list[Bind] = []
-        self.started = False
-        self.withdrawn = False
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.future: asyncio.Future[None] | None = None
-        self._lock: threading.Lock | None = None
-
-    def expect(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Get ready to be waited for, on a loop or in a thread."""
-        if loop is not None:
-            self.loop, self.future = loop, loop.create_future()
-        else:
-            self._lock = threading.Lock()
-            self._lock.acquire()
+    plan: PlanFactory[Any]
+    weight: int
+    result: Any = None
+    error: Exception | None = None
+    binds: list[Bind] = []  # a list of its own for each, as Struct has it
+    started: bool = False
+    withdrawn: bool = False
+    future: asyncio.Future[None] | None = None
+    lock: threading.Lock | None = None
 
     def wait(self) -> Any:
         """Wait in a thread; an interrupt while queued withdraws the plan, later it waits for its end."""
-        assert self._lock is not None
+        assert self.lock is not None
         try:
-            self._lock.acquire()
+            self.lock.acquire()
         except BaseException:
             self.withdrawn = True
             if self.started:
-                self._lock.acquire()
+                self.lock.acquire()
             raise
         return self.outcome()
 
-    async def wait_async(self) -> Any:
+    async def wait_async(self, future: asyncio.Future[None]) -> Any:
         """Wait on the loop; cancelling withdraws a queued plan, a started one runs to its end."""
-        assert self.future is not None
         try:
-            await self.future
+            await future
         except BaseException:  # it is cancelled
             self.withdrawn = True
             raise
@@ -91,16 +81,6 @@ class Entry:
         if self.error is not None:
             raise self.error
         return self.result
-
-    def release(self) -> None:
-        """Wake a thread that waits."""
-        if self._lock is not None:
-            self._lock.release()
-
-    def settle(self) -> None:
-        """Wake a task that waits; runs on its loop."""
-        if self.future is not None and not self.future.done():
-            self.future.set_result(None)
 
 
 class Writer:
@@ -117,9 +97,10 @@ class Writer:
         self.gate = threading.RLock()
         self.writing: Writing | None = None
         self.wal_pages = 0
-        self._checked_pages = self._asked_pages = 0
+        self._checked_pages = 0
         self._checkpointer: apsw.Connection | None = None
         self._checkpointing = threading.Lock()
+        self._checkpoint_thread: threading.Thread | None = None
         self._others = False
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._left: deque[Entry] = deque()
@@ -167,8 +148,7 @@ class Writer:
                     self.gate.release()
                 except RuntimeError:  # it was interrupted just before the gate was taken
                     pass
-        if self.wal_pages > CHECKPOINT_IDLE_PAGES and self.wal_pages != self._checked_pages:
-            self._request_checkpoint()
+        self._checkpoint_past(CHECKPOINT_IDLE_PAGES)
         if self._others and not on_loop:
             time.sleep(GAP_S)
         return done
@@ -179,7 +159,7 @@ class Writer:
 
     def _commit_one(self, entry: Entry) -> bool:
         self._others = self._commit([entry])
-        _wake([entry])
+        _bind(entry)
         return True
 
     def _commit_lightly(self, entry: Entry) -> bool:
@@ -195,22 +175,16 @@ class Writer:
         finally:
             writing.refuse_heavy = False
             writing.connection.set_busy_timeout(self._busy_timeout_ms)
-        _wake([entry])
+        _bind(entry)
         return True
-
-    def _request_checkpoint(self) -> None:
-        """Let the writer's thread look after the log: an idle turn of its loop does."""
-        if self.wal_pages >= self._asked_pages + CHECKPOINT_IDLE_PAGES or self.wal_pages < self._asked_pages:
-            self._asked_pages = self.wal_pages
-            nothing = Entry(_nothing, 0)
-            nothing.withdrawn = True
-            self.submit(nothing)
 
     def close(self) -> None:
         """Commit what is queued, then end; harmless when called again."""
         self.end()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
+        if self._checkpoint_thread is not None:
+            self._checkpoint_thread.join()
         self.let_go()
 
     def end(self) -> None:
@@ -230,7 +204,7 @@ class Writer:
 
     def _note_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages < self.wal_pages:  # the log has begun anew
-            self._asked_pages = 0
+            self._checked_pages = 0
         self.wal_pages = pages
         return apsw.SQLITE_OK
 
@@ -255,7 +229,7 @@ class Writer:
                 with self.gate:
                     self._others = self._commit(batch)
             _wake(batch)
-            self._checkpoint()
+            self._checkpoint_past(CHECKPOINT_PAGES if len(batch) > 1 else CHECKPOINT_IDLE_PAGES)
             if batch and self._others and not ending:
                 time.sleep(GAP_S)
 
@@ -269,7 +243,8 @@ class Writer:
                 return batch, entry is _END
             entry.started = True
             if entry.withdrawn:
-                entry.release()
+                if entry.lock is not None:
+                    entry.lock.release()
                 if not batch:
                     return batch, False
             else:
@@ -282,9 +257,12 @@ class Writer:
         if self._left:
             return self._left.popleft()
         try:
-            return self._queue.get(block=wait)
+            return self._queue.get(wait, IDLE_S)
         except queue.Empty:
-            return None
+            if not wait:
+                return None
+        self._checkpoint_past(CHECKPOINT_IDLE_PAGES)
+        return self._queue.get()
 
     def _commit(self, batch: list[Entry]) -> bool:
         """Commit a batch, together if that goes, else one by one; whether other processes write too."""
@@ -377,14 +355,19 @@ class Writer:
             _rollback(writing)
             entry.error = translate(error)
 
+    def _checkpoint_past(self, pages: int) -> None:
+        """Move the log into the file if it is longer than that, in a thread beside those who commit; never truncate it."""
+        if self.wal_pages <= pages or self.wal_pages < self._checked_pages + CHECKPOINT_IDLE_PAGES:
+            return
+        with self._lock:
+            running = self._checkpoint_thread
+            if self._closed or (running is not None and running.is_alive()):
+                return
+            self._checked_pages = self.wal_pages  # also if it fails: readers or another process are in the way
+            self._checkpoint_thread = threading.Thread(target=self._checkpoint, name="plait-checkpoint", daemon=True)
+            self._checkpoint_thread.start()
+
     def _checkpoint(self) -> None:
-        """Move the log into the file when idle, or when it has grown long; never truncate it."""
-        pages = self.wal_pages
-        if pages <= CHECKPOINT_IDLE_PAGES or pages == self._checked_pages:
-            return
-        idle = self._queue.empty() and not self._left
-        if not idle and pages < max(CHECKPOINT_PAGES, self._checked_pages + CHECKPOINT_IDLE_PAGES):
-            return
         try:
             self._checkpoint_aside()
             with self.gate:
@@ -428,10 +411,6 @@ class _Apart(Exception):
         self.batch = batch
 
 
-def _nothing() -> Plan[None]:
-    yield from ()
-
-
 def _rollback(writing: Writing) -> None:
     try:
         writing.rollback()
@@ -444,24 +423,31 @@ def _fail(batch: list[Entry], error: Exception) -> None:
         entry.error = translate(error)
 
 
+def _bind(entry: Entry) -> None:
+    """What was committed binds the refs it met."""
+    if entry.error is None:
+        for bind in entry.binds:
+            bind.ref.incarnation = bind.incarnation
+
+
 def _wake(batch: list[Entry]) -> None:
     """Acknowledge: bind the refs, then wake each waiter, each loop once."""
-    by_loop: defaultdict[asyncio.AbstractEventLoop, list[Entry]] = defaultdict(list)
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = defaultdict(list)
     for entry in batch:
-        if entry.error is None:
-            for bind in entry.binds:
-                bind.ref.incarnation = bind.incarnation
-        if entry.loop is None:
-            entry.release()
-        else:
-            by_loop[entry.loop].append(entry)
-    for loop, entries in by_loop.items():
+        _bind(entry)
+        if entry.future is not None:
+            by_loop[entry.future.get_loop()].append(entry.future)
+        elif entry.lock is not None:
+            entry.lock.release()
+    for loop, futures in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_settle, entries)
+            loop.call_soon_threadsafe(_settle, futures)
         except RuntimeError:  # the loop is closed: nobody waits any more, the writes stand
-            log.debug("%d writes were committed after their event loop was closed", len(entries))
+            log.debug("%d writes were committed after their event loop was closed", len(futures))
 
 
-def _settle(entries: list[Entry]) -> None:
-    for entry in entries:
-        entry.settle()
+def _settle(futures: list[asyncio.Future[None]]) -> None:
+    """Wake tasks that wait; runs on their loop."""
+    for future in futures:
+        if not future.done():
+            future.set_result(None)

@@ -229,7 +229,7 @@ class AsyncModelStore:
                     life.leaf, life.place = message.id, life.rows[message.id].trail
                     event.moved, event.leaf = True, message.id
             stored = _message(life.rows[message.id], self._media(session.scope))
-            written.append(Written(stored, new, new and branched, differs))
+            written.append(Written(stored, new, differs, new and branched))
             after, trail = message.id, life.rows[message.id].trail
         session.incarnation = life.incarnation
         return written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -334,6 +334,36 @@ class Window(Struct, frozen=True):
     view_tokens: int = 0
 
 
+USAGE_KEY: Final = "plait:usage"
+ENDED_KEY: Final = "plait:ended"
+"""Under these keys a session's metadata has what it used, and how it ended."""
+
+
+class Usage(Struct, frozen=True):
+    """What a session has used, added up: tokens in and out, and what they cost in the caller's currency."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+
+def _noted(metadata: Json, key: str) -> Json:
+    """The object under a key of plait's own; what is no object is as good as none."""
+    found: object = metadata.get(key)
+    return cast("Json", found) if isinstance(found, dict) else {}
+
+
+def usage_of(metadata: Json) -> Usage:
+    """What a session's metadata says it used; what somebody else wrote there counts as nothing."""
+    found = _noted(metadata, USAGE_KEY)
+    tokens_in, tokens_out, cost = (found.get(name) for name in ("input_tokens", "output_tokens", "cost"))
+    return Usage(
+        tokens_in if type(tokens_in) is int else 0,
+        tokens_out if type(tokens_out) is int else 0,
+        float(cost) if isinstance(cost, int | float) else 0.0,
+    )
+
+
 class SessionInfo(Struct, frozen=True):
     """A session as the catalogue knows it.
 
@@ -351,6 +381,22 @@ class SessionInfo(Struct, frozen=True):
     active_at: dt.datetime
     version: int
     totals: Totals
+
+    @property
+    def usage(self) -> Usage:
+        """What `add_usage` has added up."""
+        return usage_of(self.metadata)
+
+    @property
+    def status(self) -> Literal["active", "ended"]:
+        """`ended` from `end` until `reopen`. It keeps nobody from writing."""
+        return "active" if self.end_reason is None else "ended"
+
+    @property
+    def end_reason(self) -> str | None:
+        """Why the session was ended, such as `compaction`; `None` if it was not."""
+        reason = _noted(self.metadata, ENDED_KEY).get("reason")
+        return reason if isinstance(reason, str) else None
 
 
 class Hit(Struct, frozen=True):

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from plait.model import LEAF
-from plait.store._sync.port import Contextual, Overlaying, Restamping, Store
+from plait.model import LEAF, Usage
+from plait.store._sync.port import Accounting, Contextual, Overlaying, Restamping, Store
 from plait.store.plans import removal
 from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
@@ -99,6 +99,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "write a long value": lambda store: write_value(store, "long", "y" * 70_000),
     "write an indexed value": lambda store: write_value(store, "found", "other words"),
     "delete a value": lambda store: write_value(store, "long", None),
+    "add usage": lambda store: cast("Accounting", store).add_usage(ref(), Usage(5, 1, 0.5), created_at_us=NOW),
     "prune values": lambda store: contextual(store).prune_values(SCOPE, before_us=None, keep=0),
     "search values": lambda store: contextual(store).search_values(ref(), "memory", "words"),
 }

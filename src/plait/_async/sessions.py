@@ -11,10 +11,11 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Ma
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from plait._async import searching
+from plait._async import managing, searching
 from plait._async.compacting import Compaction
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, feeding, follow, read_page
 from plait._async.importing import check_transcript, import_transcript
+from plait._async.keeping import contextual
 from plait._async.session import AsyncSession, composed, new_id, now_us
 from plait.diagnostics import Telemetry
 from plait.errors import NotFoundError, UnsupportedError, UsageError
@@ -23,7 +24,18 @@ from plait.logic.blocks import BlockLike, all_declared
 from plait.logic.chains import Transcript
 from plait.logic.prepare import Rules
 from plait.logic.providers import WritableProvider
-from plait.model import Attachment, Change, Changes, Finding, Hit, Imported, RetentionPlan, SessionInfo, SessionPage
+from plait.model import (
+    Attachment,
+    Change,
+    Changes,
+    Finding,
+    Hit,
+    Imported,
+    RetentionPlan,
+    SessionInfo,
+    SessionPage,
+    Usage,
+)
 from plait.pauses import Payload, may_listen_async, pause_async, pieces_async
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Scope, SessionRef
@@ -219,6 +231,70 @@ class AsyncSessions:
     async def pin(self, id: str, pinned: bool = True) -> SessionInfo:
         """Keep a session from retention, or no longer."""
         return await self._change(id, pinned=arguments.flag("pinned", pinned))
+
+    async def add_usage(
+        self, id: str, *, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0
+    ) -> SessionInfo:
+        """Add to what a session has used, which `SessionInfo.usage` says; `NotFoundError` if it is absent.
+
+        What one message used is in the message, as the provider said it: `Message.usage`. Additions made
+        at once all count. `cost` is in whichever currency the caller reckons.
+        """
+        more = Usage(
+            arguments.number("input_tokens", input_tokens),
+            arguments.number("output_tokens", output_tokens),
+            arguments.amount("cost", cost),
+        )
+        ids.check_own_id(id)
+        info = await managing.accounting(self.store).add_usage(self._ref(id), more, created_at_us=now_us())
+        if info is None:
+            raise NotFoundError(f"there is no session {id!r}", session_id=id)
+        if more != Usage():
+            await self.publish(Change("session", id))
+        return info
+
+    async def end(self, id: str, reason: str = "done") -> SessionInfo:
+        """Note that a session has ended, and why (`SessionInfo.status`, `end_reason`); it can still be written to."""
+        at = dt.datetime.now(dt.timezone.utc).isoformat()
+        return await self._change(id, metadata=managing.ended(arguments.text("reason", reason), at))
+
+    async def reopen(self, id: str) -> SessionInfo:
+        """Take back that a session has ended."""
+        return await self._change(id, metadata=managing.ended(None, ""))
+
+    async def compact_and_split(
+        self, id: str, summary: str, *, name: str | None = None, new_session_id: str | None = None
+    ) -> AsyncSession:
+        """End a session with the reason `compaction`, and go on in a new one that begins with a summary of it.
+
+        The new one is called `name`, or as the old one, and has its owner, its metadata, the old
+        one as its parent, and what its values (blocks, frozen prompt) say now. Its first message is an
+        assistant's: a line that says what it is, an empty one, and `summary`. The old one stays as it is.
+        `NotFoundError` if it is absent, `ConflictError` if the new id is taken.
+        """
+        summary = arguments.text("summary", summary)
+        name = arguments.maybe(arguments.text, "name", name)
+        info = await self.get(ids.check_own_id(id))
+        if info is None:
+            raise NotFoundError(f"there is no session {id!r} to go on from", session_id=id)
+        target = self.session(new_id() if new_session_id is None else new_session_id)
+        given: dict[str, Any] = {"rules": self.rules, "now_us": now_us, "new_id": new_id}
+        await managing.go_on(self.store, self._ref(id), info, self._ref(target.id), summary, name, **given)
+        await self.publish(Change("session", target.id))
+        await self.end(id, "compaction")
+        return target
+
+    async def prune_values(self, *, max_age: dt.timedelta | None = None, max_count: int | None = None) -> int:
+        """Forget what named values said longer ago than `max_age`, and all but `max_count` versions beside the newest.
+
+        Answers how many versions. Every version stays until this is called. What a value says now stays.
+        """
+        if max_age is None and max_count is None:
+            raise UsageError("give max_age or max_count: without a rule nothing is pruned")
+        max_age = arguments.maybe(arguments.age, "max_age", max_age)
+        max_count = arguments.maybe(arguments.number, "max_count", max_count)
+        before_us = None if max_age is None else now_us() - max_age // dt.timedelta(microseconds=1)
+        return await contextual(self.store).prune_values(self._scope, before_us=before_us, keep=max_count)
 
     async def _change(self, id: str, **fields: Any) -> SessionInfo:
         info = await self._put(id, create="never", **fields)

@@ -132,6 +132,13 @@ def seconds(name: str, value: object) -> float:
     return float(min(value, MOST))
 
 
+def amount(name: str, value: object) -> float:
+    """A finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+        raise refusal(name, "a finite number, at least 0", value)
+    return float(value)
+
+
 def age(name: str, value: object) -> dt.timedelta:
     """A length of time, more than none."""
     if not isinstance(value, dt.timedelta) or value <= dt.timedelta(0):

@@ -73,6 +73,7 @@ VALID: Mapping[str, Callable[[], Any]] = {
     "listener": lambda: lambda _: None,
     "change": lambda: plait.Change("session", "chat"),
     "value": dict,
+    "summary": lambda: "summary",
     "what": lambda: "what",
     "transcript": lambda: transcript(),
     "conversation": lambda: "text",

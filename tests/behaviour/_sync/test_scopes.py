@@ -81,6 +81,10 @@ ON_SESSIONS: dict[str, Callable[[Sessions], Any]] = {
     "rename": lambda view: view.rename("chat", "stolen"),
     "merge_metadata": lambda view: view.merge_metadata("chat", {"stolen": 1}),
     "pin": lambda view: view.pin("chat"),
+    "add_usage": lambda view: view.add_usage("chat", input_tokens=5),
+    "end": lambda view: view.end("chat", "stolen"),
+    "reopen": lambda view: view.reopen("chat"),
+    "compact_and_split": lambda view: view.compact_and_split("chat", "stolen"),
     "delete": lambda view: view.delete("chat"),
 }
 """What the catalogue does to a session that must be there."""
@@ -92,6 +96,7 @@ MAKE: dict[str, Callable[[Sessions], Any]] = {
     "retain": lambda view: view.retain(max_count=0),
     "put_attachment": lambda view: view.put_attachment(b"of another", media_type="image/png"),
     "prune_changes": lambda view: view.prune_changes(max_count=0),
+    "prune_values": lambda view: view.prune_values(max_count=0),
 }
 """What the catalogue does in the scope it is asked in."""
 

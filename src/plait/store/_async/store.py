@@ -28,6 +28,7 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Usage,
     Value,
     ValueHit,
 )
@@ -253,6 +254,9 @@ class AsyncPlanStore:
         return await self.driver.write_async(
             partial(catalogue.put_session, session, self._mark(created_at_us), **options)
         )
+
+    async def add_usage(self, session: SessionRef, usage: Usage, *, created_at_us: int) -> SessionInfo | None:
+        return await self.driver.write_async(partial(catalogue.add_usage, session, usage, self._mark(created_at_us)))
 
     async def state(self, session: SessionRef) -> Json:
         return await self.driver.read_async(partial(catalogue.state, session))

@@ -23,6 +23,7 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Usage,
     Value,
     ValueHit,
 )
@@ -500,6 +501,17 @@ class Contextual(Store, Protocol):
         """Forget versions written before a time, or more than `keep` beside the newest; answers how many.
 
         The newest version of a value stays. Never one that comes after another one that stays.
+        """
+        ...
+
+
+class Accounting(Store, Protocol):
+    """A store that adds up what sessions used."""
+
+    def add_usage(self, session: SessionRef, usage: Usage, *, created_at_us: int) -> SessionInfo | None:
+        """Add to what a session's metadata says under `plait:usage`; `None` if there is no such session.
+
+        Additions that come at once all count.
         """
         ...
 

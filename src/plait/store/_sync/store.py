@@ -28,6 +28,7 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Usage,
     Value,
     ValueHit,
 )
@@ -253,6 +254,9 @@ class PlanStore:
         return self.driver.write(
             partial(catalogue.put_session, session, self._mark(created_at_us), **options)
         )
+
+    def add_usage(self, session: SessionRef, usage: Usage, *, created_at_us: int) -> SessionInfo | None:
+        return self.driver.write(partial(catalogue.add_usage, session, usage, self._mark(created_at_us)))
 
     def state(self, session: SessionRef) -> Json:
         return self.driver.read(partial(catalogue.state, session))

@@ -8,8 +8,9 @@ from typing import Any
 
 from plait import jsontext, times
 from plait.errors import ConflictError
+from plait.logic import usage
 from plait.logic.cursors import ListCursor
-from plait.model import Json, SessionInfo, SessionPage
+from plait.model import Json, SessionInfo, SessionPage, Usage
 from plait.store.plan import Ask, Do, Head, Plan, Put, Row
 from plait.store.plans import common, read, values
 from plait.store.plans.common import Mark
@@ -119,6 +120,19 @@ def _merged(text: str, patch: Mapping[str, Any] | None) -> str:
 def _write_info(head: Head, row: Row) -> Plan[None]:
     yield Do("drop_info", (head.session,))
     yield Put("add_info", [(head.session, *row)])
+
+
+def add_usage(ref: SessionRef, more: Usage, mark: Mark) -> Plan[SessionInfo | None]:
+    """Add to what a session has used."""
+    head = yield from common.take(ref)
+    if head is None:
+        return None
+    old = yield from _info_row(head)
+    new = (*old[:4], usage.added(old[4], more), old[5])
+    if new != tuple(old):
+        yield from _write_info(head, new)
+        yield from common.record(head, "session", mark, {"created": False})
+    return (yield from _info(ref.id, head))
 
 
 def state(ref: SessionRef) -> Plan[Json]:

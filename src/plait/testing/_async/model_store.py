@@ -28,6 +28,7 @@ from plait.errors import (
     UsageError,
 )
 from plait.logic.ids import STAGE_PREFIX, is_hidden
+from plait.logic.usage import added as added_usage
 from plait.logic.values import check_operation
 from plait.logic.values import prepare as prepare_value
 from plait.logic.view import body as overlay_text
@@ -47,6 +48,7 @@ from plait.model import (
     SessionInfo,
     SessionPage,
     Totals,
+    Usage,
     Value,
     ValueHit,
 )
@@ -729,6 +731,17 @@ class AsyncModelStore:
         if changed:
             self._record(session, "session")
         return Described(self._info(_key(session), life), changed)
+
+    async def add_usage(self, session: SessionRef, usage: Usage, *, created_at_us: int) -> SessionInfo | None:
+        """Add to what a session's metadata says under `plait:usage`; `None` if there is no such session."""
+        life = self._find(session)
+        if life is None:
+            return None
+        metadata = jsontext.decode(added_usage(jsontext.encode(life.metadata), usage))
+        if metadata != life.metadata:
+            life.metadata = metadata
+            self._record(session, "session")
+        return self._info(_key(session), life)
 
     async def state(self, session: SessionRef) -> Json:
         """The session's small JSON state; `{}` if absent."""

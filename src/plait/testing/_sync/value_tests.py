@@ -10,8 +10,8 @@ import pytest
 
 from plait.errors import SessionDeletedError, StaleValueError, UsageError
 from plait.logic.ids import SHARED_SESSION
-from plait.model import LEAF, Change, Value
-from plait.store._sync.port import Contextual, Feeding, Store
+from plait.model import LEAF, Change, Usage, Value
+from plait.store._sync.port import Accounting, Contextual, Feeding, Store
 from plait.store.protocol import NewMessage, Scope, SessionRef
 
 _NOW_US = 1_767_225_600_000_000
@@ -371,6 +371,20 @@ class ValueTests:
         assert contextual.count_values(self.session(), "notes") == 3
         assert contextual.count_values(self.session(), "notes", "a") == 2
         assert contextual.count_values(self.session(), "notes", "b") == 0
+
+    # -- what sessions used
+
+    def test_usage_is_added_up_and_told(self, store: Store) -> None:
+        if not callable(getattr(store, "add_usage", None)):
+            pytest.skip("this store does not add up usage")
+        accounting = cast("Accounting", store)
+        assert accounting.add_usage(self.session(), Usage(1), created_at_us=_NOW_US) is None
+        store.put_session(self.session(), created_at_us=_NOW_US, create="new", metadata={"own": {"k": 1}})
+        info = None
+        for more in (Usage(10, 2, 0.5), Usage(), Usage(5, 0, 0.25)):
+            info = accounting.add_usage(self.session(), more, created_at_us=_NOW_US)
+        assert info is not None and info.usage == Usage(15, 2, 0.75) and info.metadata["own"] == {"k": 1}
+        assert info == store.info(self.session()) and info.version == 3, "adding nothing is no change"
 
     # -- searching in values
 

@@ -1,5 +1,5 @@
 # Every command from a bare machine: git, make and a Python >= 3.11 are enough.
-# Tests and benchmarks against PostgreSQL come with a later issue; nothing here needs one.
+# The tests bring a PostgreSQL server of their own, which is taken down when they end.
 
 PYTHON ?= python3
 WORKERS ?= 2

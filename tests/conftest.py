@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import dose as doses
+from tests import postgres_server
 
 SOAK_TEST_LIMIT_S = 4 * 3600
 
@@ -19,6 +20,14 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile(doses.NAME)
+
+
+def pytest_configure() -> None:
+    postgres_server.begin()
+
+
+def pytest_unconfigure() -> None:
+    postgres_server.end()
 
 
 def pytest_report_header() -> str:

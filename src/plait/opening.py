@@ -21,6 +21,7 @@ Counter = Callable[[Mapping[str, Any]], float]
 DURABILITIES = ("strict", "process", "relaxed")
 JOURNAL_MODES = ("wal", "delete")
 _SCHEME_SIGNS = str.maketrans(dict.fromkeys("+.-"))
+_POSTGRES = ("postgresql", "postgres")
 
 
 def open(
@@ -34,7 +35,11 @@ def open(
     counter: Counter | None = None,
     reserved_metadata_keys: Iterable[str] = (),
 ) -> Sessions:
-    """Open the store in a SQLite file (or `:memory:`), to be used from threads.
+    """Open the store in a SQLite file (or `:memory:`) or a PostgreSQL database, to be used from threads.
+
+    `path` is a file's path, `sqlite:///path`, `:memory:` or `postgresql://user@host/database`, which takes what libpq
+    takes (`plait[postgres]` has to be installed). On a server an acknowledged write is always committed, whatever
+    `durability` says, and `journal_mode` means nothing.
 
     `durability` says what an acknowledged write survives: `strict` a power cut, `process` a killed
     process (a power cut may take the newest writes), `relaxed` the same without any fsync: a power
@@ -81,12 +86,25 @@ def _driver(
     arguments.word("journal_mode", journal, JOURNAL_MODES)
     busy_timeout_s = arguments.seconds("busy_timeout_s", busy_timeout_s)
     read_only = arguments.flag("read_only", read_only)
-    file = _file(arguments.file("path", path))
+    place = arguments.file("path", path)
+    if place.partition("://")[0].lower() in _POSTGRES:
+        return _postgres(place, read_only, busy_timeout_s)
+    file = _file(place)
 
     from plait.store.sqlite.connection import Settings
     from plait.store.sqlite.driver import SQLiteDriver
 
     return SQLiteDriver(Settings(file, durability, journal, read_only, busy_timeout_s))
+
+
+def _postgres(url: str, read_only: bool, busy_timeout_s: float) -> Driver:
+    try:
+        from plait.store.postgres.driver import PostgresDriver
+        from plait.store.postgres.settings import Settings, check_url
+    except ImportError as error:
+        raise UsageError(f"PostgreSQL needs psycopg: pip install 'plait[postgres]' ({error})") from error
+    check_url(url)
+    return PostgresDriver(Settings(url, read_only, busy_timeout_s))
 
 
 def _file(path: str) -> str:
@@ -95,7 +113,9 @@ def _file(path: str) -> str:
     if not is_url or not _is_scheme(scheme):
         return path
     if scheme.lower() != "sqlite":
-        raise UsageError(f"plait does not know {scheme}:// stores; give a path, sqlite:///path or ':memory:'")
+        raise UsageError(
+            f"plait does not know {scheme}:// stores; give a path, sqlite:///path, ':memory:' or postgresql://host/database"
+        )
     return path.removeprefix("sqlite:///")
 
 

@@ -19,7 +19,7 @@ from plait.logic.words import fold
 from plait.model import LEAF, Hit
 from plait.store.plans import indexing
 from plait.store.protocol import Scope, Search, SessionRef
-from plait.store.sqlite.words import tokenize
+from plait.store.tokens import tokenize
 from plait.testing import brute
 from plait.testing.faults import invariants
 from tests.behaviour.search import HOSTILE, candidates, facts

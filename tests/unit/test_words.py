@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plait.logic import snippets, words
 from plait.logic.words import fold, occurrences, parse
-from plait.store.sqlite.words import tokenize
+from plait.store.tokens import tokenize
 from tests.dose import dose
 
 PROSE = "\n".join(str(topics[name]) for name in sorted(topics))

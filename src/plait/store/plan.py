@@ -32,10 +32,14 @@ class Ask(Struct, frozen=True):
 
 
 class Do(Struct, frozen=True):
-    """Run a statement that writes; the answer is its returned rows, if any."""
+    """Run a statement that writes; the answer is its returned rows, if any.
+
+    What it reads is of the session that was taken or entered last; what it writes is, too, or else of `into`.
+    """
 
     query: str
     args: tuple[Any, ...] = ()
+    into: SessionRef | None = None
 
 
 class Put(Struct, frozen=True):
@@ -69,6 +73,15 @@ class Take(Struct, frozen=True):
     ref: SessionRef
 
 
+class Enter(Struct, frozen=True):
+    """Go to another session's rows, or those of a scope, without taking one: to a ref, a scope, or a place a query named.
+
+    A driver that keeps the rows of all sessions in one place has nothing to do.
+    """
+
+    where: Any
+
+
 class Forget(Struct, frozen=True):
     """Take the session's row anew the next time: the plan has written it by itself. `None`: every row."""
 
@@ -92,7 +105,7 @@ class Bind(Struct, frozen=True):
     incarnation: int
 
 
-Step: TypeAlias = Ask | Do | Put | Claim | Take | Forget | Turn | Veil | Bind
+Step: TypeAlias = Ask | Do | Put | Claim | Take | Enter | Forget | Turn | Veil | Bind
 Plan: TypeAlias = Generator[Step, Any, T]
 PlanFactory: TypeAlias = Callable[[], Plan[T]]
 

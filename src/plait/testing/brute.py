@@ -49,7 +49,7 @@ def text_of(format: str, body: str) -> str:
 
 def search(candidates: Sequence[Candidate], asked: Search) -> list[Hit]:
     """The hits among the candidates, by looking at each of them."""
-    from plait.store.sqlite.words import tokenize  # what a word is, is not what this is an oracle for
+    from plait.store.tokens import tokenize  # what a word is, is not what this is an oracle for
 
     words = parse(asked.query, tokenize)
     if not words:
@@ -69,7 +69,7 @@ def search(candidates: Sequence[Candidate], asked: Search) -> list[Hit]:
 
 def hits(candidates: Sequence[Candidate], keys: Sequence[tuple[str, str]], asked: Search) -> list[Hit]:
     """Those of the candidates that are named and pass the filters, in the order they are named."""
-    from plait.store.sqlite.words import tokenize
+    from plait.store.tokens import tokenize
 
     finder = snippets.Finder(parse(asked.query, tokenize), tokenize)
     there = {(item.session, item.id): item for item in candidates if _takes(asked, item)}

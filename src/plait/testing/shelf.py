@@ -89,7 +89,7 @@ class Shelf:
 
     def search(self, label: str, query: str, limit: int) -> list[ValueHit]:
         """The values that hold the words, by looking at each of them."""
-        from plait.store.sqlite.words import tokenize  # what a word is, is not what this is an oracle for
+        from plait.store.tokens import tokenize  # what a word is, is not what this is an oracle for
 
         words = parse(query, tokenize)
         there = [name for name in self.values if name[0] == label and self._is_there(name)] if words else []

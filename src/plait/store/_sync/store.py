@@ -78,6 +78,11 @@ STAGE_LIFE_US = 3600 * 1_000_000
 Clock = Callable[[], int]
 
 
+def _hidden(target: SessionRef) -> SessionRef:
+    """A hidden session that is to become `target`, or a part of it: its id says of which."""
+    return SessionRef(target.scope, f"{STAGE_PREFIX}{os.urandom(16).hex()}:{target.id}")
+
+
 def _now_us() -> int:
     return time.time_ns() // 1000
 
@@ -435,7 +440,7 @@ class PlanStore:
 
     def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
         self._sweep_stages(self._clock())
-        hidden = SessionRef(target.scope, STAGE_PREFIX + os.urandom(16).hex())
+        hidden = _hidden(target)
         self.driver.write(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 
@@ -448,7 +453,7 @@ class PlanStore:
 
     def stage_more(self, target: SessionRef, count: int) -> SessionRef:
         """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
-        hidden = SessionRef(target.scope, STAGE_PREFIX + os.urandom(16).hex())
+        hidden = _hidden(target)
         self.driver.write(partial(merge.begin, hidden, target, count, self._mark()))
         return hidden
 
@@ -503,8 +508,8 @@ class PlanStore:
     def _purge(self) -> bool:
         """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""
         lives = self.driver.read(staging.purges)
-        for incarnation in lives:
-            while self.driver.write(partial(change.purge_step, incarnation, PURGE_ROWS)):
+        for incarnation, where in lives:
+            while self.driver.write(partial(change.purge_step, where, incarnation, PURGE_ROWS)):
                 pass
         self._purge_removals(self._clock())
         return bool(lives)
@@ -540,7 +545,9 @@ class PlanStore:
         for data in _even(chunks):
             digest.update(data)
             size += len(data)
-            self.driver.write(partial(attachments.write, number, n, data, upload, self._clock()), len(data))
+            self.driver.write(
+                partial(attachments.write, scope, number, n, data, upload, self._clock()), len(data)
+            )
             n += 1
         hash = digest.digest()
         self.driver.write(partial(attachments.finish, scope, number, hash, size, upload, self._clock()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plait.errors import NotFoundError
-from plait.store.plan import Ask, Do, Plan, Row
+from plait.store.plan import Ask, Do, Enter, Plan, Row
 from plait.store.plans import common, messages
 from plait.store.protocol import Scope, SessionRef
 
@@ -13,21 +13,24 @@ GRACE_US = 24 * 3600 * 1_000_000
 
 def begin(scope: Scope, upload: str, now_us: int) -> Plan[int]:
     """A place for a payload whose hash is not known yet."""
+    yield Enter(scope)
     ((attachment,),) = yield Do("add_attachment", (scope.tenant, scope.owner, None, 0))
     yield Do("add_upload", (upload, attachment, now_us))
     return int(attachment)
 
 
-def write(attachment: int, n: int, data: bytes, upload: str, now_us: int) -> Plan[None]:
+def write(scope: Scope, attachment: int, n: int, data: bytes, upload: str, now_us: int) -> Plan[None]:
     """Keep the n-th piece of a payload."""
+    yield Enter(scope)
     yield Do("add_chunk", (attachment, n, data))
     yield Do("touch_upload", (now_us, upload))
 
 
 def finish(scope: Scope, attachment: int, hash: bytes, size: int, upload: str, now_us: int) -> Plan[None]:
     """Give a payload its hash; if the scope has it already, keep that one instead, mended if it lost bytes."""
+    yield Enter(scope)
     rows = yield Ask("find_attachment", (scope.tenant, scope.owner, hash))
-    if rows:
+    if rows and rows[0][0] != attachment:  # it is its own if this has been done before
         known, _, whole = rows[0]
         if not whole:
             yield Do("drop_chunks", (known,))
@@ -43,7 +46,8 @@ def finish(scope: Scope, attachment: int, hash: bytes, size: int, upload: str, n
 def sweep(now_us: int) -> Plan[int]:
     """Let go of claims older than the grace time, and of what only they kept; answers how many."""
     rows = yield Ask("lapsed_uploads", (now_us - GRACE_US,))
-    for upload, attachment in rows:
+    for upload, attachment, where in rows:
+        yield Enter(where)
         yield Do("drop_upload", (upload,))
         yield from messages.drop_if_unused(attachment)
     return len(rows)

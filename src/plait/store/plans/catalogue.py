@@ -11,7 +11,7 @@ from plait.errors import ConflictError
 from plait.logic import usage
 from plait.logic.cursors import ListCursor
 from plait.model import Json, SessionInfo, SessionPage, Usage
-from plait.store.plan import Ask, Do, Head, Plan, Put, Row
+from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row
 from plait.store.plans import common, read, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import Creating, Described, Scope, SessionRef, Stated
@@ -165,6 +165,7 @@ def sessions(scope: Scope, cursor: str | None, limit: int) -> Plan[SessionPage]:
         found += yield from _bucket(scope, rows[0][0], after)
     page: list[SessionInfo] = []
     for id, head in found[:limit]:
+        yield Enter(SessionRef(scope, id))
         page.append((yield from _info(id, head)))
     last = found[limit - 1][1] if len(found) > limit else None
     return SessionPage(page, ListCursor(last.active_at_us, last.session).text(scope) if last else None)

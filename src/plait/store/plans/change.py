@@ -9,7 +9,7 @@ from plait.errors import NotFoundError
 from plait.logic import slices
 from plait.logic.ids import can_be_stored
 from plait.model import Damaged, Json
-from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Row
+from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Row
 from plait.store.plans import append, common, messages, overlays, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewMessage, SessionRef, Updated
@@ -173,8 +173,9 @@ def remove_rests(rows: Sequence[Row]) -> Plan[None]:
             yield from messages.remove_rest(key)
 
 
-def purge_step(incarnation: int, limit: int) -> Plan[bool]:
+def purge_step(where: object, incarnation: int, limit: int) -> Plan[bool]:
     """Remove up to `limit` rows of a life that is over, or 4 MiB; whether there is more to remove."""
+    yield Enter(where)
     rows = yield Ask("purge_rows", (incarnation, limit), budget_bytes=PURGE_BYTES, size_at=2)
     yield from remove_rests(rows)
     if rows:

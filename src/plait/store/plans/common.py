@@ -12,7 +12,7 @@ from plait.errors import LimitError, SessionDeletedError
 from plait.logic.ids import SHARED_SESSION, can_be_stored, is_hidden
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
-from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Row, Take, Turn
+from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Row, Take, Turn
 from plait.store.protocol import Path, Range, SessionRef
 
 BUCKET_US = 60 * 1_000_000
@@ -58,6 +58,7 @@ def take_or_create(ref: SessionRef, mark: Mark) -> Plan[Head]:
 
 def create(ref: SessionRef, mark: Mark, *, created_at_us: int | None = None) -> Plan[Head]:
     """Begin a new life of an absent or deleted session; its counters go on."""
+    yield Enter(ref)
     incarnation = yield from next_number("incarnation")
     created = mark.at_us if created_at_us is None else created_at_us
     row = (incarnation, created, mark.at_us, ref.scope.tenant, ref.scope.owner, ref.id)
@@ -154,7 +155,11 @@ def changed_keys(head: Head, version: int) -> Plan[list[int] | None]:
         return []
     if (yield from pruned_version(head)) > version:
         return None
-    return [key for (key,) in (yield Ask("changed_keys", (head.session, version)))]
+    keys: list[int] = []
+    for kind, text in (yield Ask("changed_keys", (head.session, version))):
+        data = jsontext.decode(text)
+        keys += data["keys"] if kind == "delete" else [data["key"]]
+    return keys
 
 
 def record(head: Head, kind: str, mark: Mark, data: Json) -> Plan[None]:

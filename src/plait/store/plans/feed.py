@@ -473,7 +473,9 @@ def _follow(reader: Reader) -> Plan[bool]:
     while True:
         rows = yield Ask("pulses", (scope.tenant, scope.owner, *last, PULSES), heavy=last[1] > 0)
         for tick, session, incarnation, version, seq, id, now, pulse in rows:
-            reader.tick = tick
+            reader.tick = min(
+                tick, reader.now
+            )  # where many write at once, a pulse may have a later tick than is over for all
             newest[session] = pulse or 0
             place = reader.at.get(session) or Position(incarnation, version, seq)
             if place.version >= now:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from plait import formats, jsontext
 from plait.logic import slices, words
 from plait.logic.strands import seq_of
-from plait.store.plan import Ask, Do, Forget, Head, Plan, Put, Row, Take
+from plait.store.plan import Ask, Do, Enter, Forget, Head, Plan, Put, Row, Take
 from plait.store.plans import messages
 from plait.store.protocol import Scope, SessionRef
 
@@ -162,7 +164,9 @@ def _renew(keys: Sequence[int]) -> Plan[None]:
 def drain(limit: int) -> Plan[bool]:
     """Renew some of what is out of date, of whatever session; whether that was all."""
     rows = yield Ask("search_pending", (limit,))
-    yield from _renew([key for (key,) in rows])
+    for where, group in groupby(rows, itemgetter(1)):
+        yield Enter(where)
+        yield from _renew([key for key, _ in group])
     return len(rows) < limit
 
 

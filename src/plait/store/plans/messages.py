@@ -91,6 +91,7 @@ def remove_rest(key: int) -> Plan[None]:
 
 def drop_if_unused(attachment: int) -> Plan[bool]:
     """Remove a payload that no message uses and no upload claims."""
+    yield Do("lock_attachment", (attachment,))
     if (yield Ask("attachment_in_use", (attachment, attachment))):
         return False
     yield Do("drop_chunks", (attachment,))

@@ -18,7 +18,7 @@ from plait.logic import view
 from plait.logic.ids import can_be_stored
 from plait.logic.strands import key_of, seq_of, strand_of
 from plait.model import Covered, Json, Overlay, OverlayAdded, Parent
-from plait.store.plan import Ask, Do, Head, Plan, Put, Row
+from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row
 from plait.store.plans import common
 from plait.store.plans.common import Mark
 from plait.store.protocol import Laid, NewOverlay, Range, Scope, SessionRef, Span
@@ -487,13 +487,14 @@ def note_removed(head: Head, within: Callable[[int, int], tuple[int, int, int]],
 # -- copying, one compaction at a time ----------------------------------------------
 
 
-def copy(source: Head, path: Sequence[Range], target: Head, mark: Mark) -> Plan[None]:
+def copy(source: Head, path: Sequence[Range], stage: SessionRef, target: Head, mark: Mark) -> Plan[None]:
     """Lay on the copy of a path, which is one strand, the overlays that lie on the path and show something."""
     if not source.overlays:
         return
     strand, last_seq = strand_of(target.leaf), seq_of(target.leaf)
     found = [item for item in (yield from _ending_in(path)) if item.hides.messages]
     texts = yield from _texts(found)
+    yield Enter(stage)
     for item in sorted(found, key=lambda item: item.version):
         last = min(item.last, last_seq)
         place = key_of(strand, last)

@@ -48,10 +48,10 @@ class Counted:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[int, Count] = {}
+        self._counts: dict[tuple[int, int], Count] = {}
 
     def last(self, head: Head) -> Count | None:
-        return self._counts.get(head.incarnation)
+        return self._counts.get((head.session, head.incarnation))
 
     def forget(self) -> None:
         """Forget all: stamps were changed, which moves no version. What other processes remember of
@@ -61,7 +61,7 @@ class Counted:
     def note(self, head: Head, count: Count) -> None:
         if len(self._counts) >= MAX_COUNTS:
             self._counts.clear()
-        self._counts[head.incarnation] = count
+        self._counts[head.session, head.incarnation] = count
 
 
 def path(ref: SessionRef, leaf: Parent, *, raw: bool = False) -> Plan[Path | None]:

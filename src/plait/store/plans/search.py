@@ -14,7 +14,7 @@ from plait.logic.ids import STAGE_PREFIX, can_be_stored
 from plait.logic.strands import MAX_SEQ, key_of, seq_of, strand_of
 from plait.logic.words import Tokenize, Words, fold, occurrences, parse
 from plait.model import Hit
-from plait.store.plan import Ask, Head, Plan, Row, Take
+from plait.store.plan import Ask, Enter, Head, Plan, Row, Take
 from plait.store.plans import common, indexing, messages, overlays
 from plait.store.protocol import Range, Scope, Search, SessionRef
 
@@ -100,9 +100,9 @@ def search(
         found = yield from _in_session(within, head, question)
     else:
         found = yield from _in_scope(within, question)
-    if words.loose:
-        found = yield from _compared(found, question)
     scope = within.scope if isinstance(within, SessionRef) else within
+    if words.loose:
+        found = yield from _compared(scope, found, question)
     return (yield from _shown(scope, found[asked.offset : question.wanted], question))
 
 
@@ -139,10 +139,11 @@ def _located(ref: SessionRef, ids: Sequence[str], asked: Asked) -> Plan[dict[tup
     return {(ref.id, id): Found(key, 0.0, 0, ref.id) for key, id in keys.items()}
 
 
-def _compared(found: Sequence[Found], asked: Asked) -> Plan[list[Found]]:
+def _compared(scope: Scope, found: Sequence[Found], asked: Asked) -> Plan[list[Found]]:
     """Those that hold the phrases whole."""
     whole: list[Found] = []
     for item in found:
+        yield Enter(SessionRef(scope, item.session))
         for row in (yield Ask("message_by_key", (item.key,))):
             if occurrences(asked.words, asked.tokenize(fold((yield from indexing.text_of(row))))) is not None:
                 whole.append(item)
@@ -163,8 +164,8 @@ def _in_session(ref: SessionRef, head: Head, asked: Asked) -> Plan[list[Found]]:
 
 
 def _without_doubles(indexed: Iterable[Found], unindexed: Sequence[Found]) -> list[Found]:
-    fresh = {item.key for item in unindexed}
-    return [*unindexed, *(item for item in indexed if item.key not in fresh)]
+    fresh = {(item.session, item.key) for item in unindexed}
+    return [*unindexed, *(item for item in indexed if (item.session, item.key) not in fresh)]
 
 
 def _ranges(head: Head, asked: Search) -> Plan[list[Range]]:
@@ -214,6 +215,7 @@ def _ask(session: str, lo: int, hi: int, asked: Asked, limit: int, timed: bool) 
 
 def _in_scope(scope: Scope, asked: Asked) -> Plan[list[Found]]:
     unindexed: list[Found] = []
+    yield Enter(scope)
     for ref in (yield from _behind(scope, asked)):
         head: Head | None = yield Take(ref)
         if head is not None:
@@ -294,6 +296,7 @@ def _walk(scope: Scope, asked: Asked, unindexed: list[Found]) -> Plan[list[Found
         for row in (yield Ask("sessions_in_bucket", (scope.tenant, scope.owner, bucket))):
             head, id = Head.of(row[:-1]), row[-1]
             walked += 1
+            yield Enter(SessionRef(scope, id))
             ranges = yield from _ranges(head, asked.search)
             indexed = yield from _indexed(id, ranges, asked, timed=True)
             for item in indexed:
@@ -368,21 +371,20 @@ def _frequency(count: int, length: float) -> float:
 
 def _shown(scope: Scope, found: Sequence[Found], asked: Asked) -> Plan[list[Hit]]:
     """Hits as a user sees them, each looked at once more as it is now."""
-    if not found:
-        return []
-    keys = jsontext.encode([item.key for item in found])
-    listed = yield Ask("messages_by_keys", (messages.LARGE_BYTES, keys), heavy=True)
-    rows: dict[int, Row] = {row[messages.KEY]: row for row in listed}
-    places: dict[str, Places] = {}
-    hits: list[Hit] = []
+    by_session: dict[str, list[Found]] = {}
     for item in found:
-        if item.session not in places:
-            here = [other.key for other in found if other.session == item.session]
-            places[item.session] = yield from _places(SessionRef(scope, item.session), here)
-        row = rows.get(item.key)
-        if row is not None:
-            hits.append((yield from _hit(item, row, places[item.session], asked)))
-    return hits
+        by_session.setdefault(item.session, []).append(item)
+    hits: dict[tuple[str, int], Hit] = {}
+    for session, here in by_session.items():
+        keys = [item.key for item in here]
+        places = yield from _places(SessionRef(scope, session), keys)
+        ask = Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(keys)), heavy=True)
+        listed = yield ask
+        rows: dict[int, Row] = {row[messages.KEY]: row for row in listed}
+        for item in here:
+            if item.key in rows:
+                hits[session, item.key] = yield from _hit(item, rows[item.key], places, asked)
+    return [hits[item.session, item.key] for item in found if (item.session, item.key) in hits]
 
 
 class Places(Struct, frozen=True):

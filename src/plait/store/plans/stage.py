@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plait.errors import ConflictError, StaleValueError
 from plait.logic.strands import key_of, seq_of
-from plait.store.plan import Ask, Bind, Do, Forget, Head, Plan, Put, Take
+from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Take
 from plait.store.plans import common, overlays, read, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import Path, Range, SessionRef
@@ -105,9 +105,10 @@ def publish_copy(
     assert head is not None
     origin = yield from common.take(source)
     if origin is not None and path is not None and head.leaf:
-        yield from overlays.copy(origin, path.ranges, head, mark)
+        yield from overlays.copy(origin, path.ranges, stage, head, mark)
     if origin is not None and path is not None:
-        yield from values.copy_changed(origin, path.version, head, mark)
+        yield from values.copy_changed(source, origin, path.version, stage, head, mark)
+    yield Enter(stage)
     yield Put("add_info", [(head.session, name, None, source.id, 0, "{}", "{}")])
     return (yield from publish(stage, target, mark))
 
@@ -132,7 +133,7 @@ def copy_step(source: SessionRef, path: Path, stage: SessionRef, strand: int, af
         item = yield from _next_rows(path, after_seq, BATCH_ROWS - copied, room)
         if item is None:
             break
-        count, size = yield from _copy_rows(head, item, strand)
+        count, size = yield from _copy_rows(stage, head, item, strand)
         after_seq, copied, room = item.hi, copied + count, room - size
     return after_seq, copied
 
@@ -147,14 +148,14 @@ def _next_rows(path: Path, after_seq: int, limit: int, budget_bytes: int) -> Pla
     return None
 
 
-def _copy_rows(head: Head, item: Range, strand: int) -> Plan[tuple[int, int]]:
+def _copy_rows(stage: SessionRef, head: Head, item: Range, strand: int) -> Plan[tuple[int, int]]:
     """Copy a range of rows into a strand of the hidden session; answers how many rows and bytes."""
     lo, hi, shift = key_of(item.strand, item.lo), key_of(item.strand, item.hi), strand - item.strand
     count, size, tokens = yield from common.range_totals([item])
-    yield Do("copy_messages", (shift, head.version, lo, hi))
-    yield Do("copy_message_ids", (head.incarnation, shift, lo, hi))
-    yield Do("copy_slices", (shift, lo, hi))
-    yield Do("copy_attachment_refs", (shift, lo, hi))
+    yield Do("copy_messages", (shift, head.version, lo, hi), into=stage)
+    yield Do("copy_message_ids", (head.incarnation, shift, lo, hi), into=stage)
+    yield Do("copy_slices", (shift, lo, hi), into=stage)
+    yield Do("copy_attachment_refs", (shift, lo, hi), into=stage)
     head.version += count
     head.next_seq = max(head.next_seq, item.hi + 1)
     head.leaf = key_of(strand, item.hi)
@@ -175,6 +176,6 @@ def abandoned(before_us: int) -> Plan[list[tuple[str, str, str]]]:
     return [(tenant, owner, id) for tenant, owner, id in rows]
 
 
-def purges() -> Plan[list[int]]:
-    """Lives that are over and not yet purged."""
-    return [incarnation for (incarnation,) in (yield Ask("purges"))]
+def purges() -> Plan[list[tuple[int, object]]]:
+    """Lives that are over and not yet purged, each with where it was."""
+    return [(incarnation, where) for incarnation, where in (yield Ask("purges"))]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -16,7 +18,7 @@ from plait.logic import snippets
 from plait.logic.ids import can_be_stored
 from plait.logic.words import Tokenize, Words, fold, occurrences, parse
 from plait.model import ValueHit
-from plait.store.plan import Ask, Do, Head, Plan, Put, Row, Take
+from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row, Take
 from plait.store.plans import common, values
 from plait.store.protocol import SessionRef
 
@@ -78,8 +80,9 @@ def _index(numbers: Sequence[int]) -> Plan[None]:
 def drain(limit: int) -> Plan[bool]:
     """Take out of the index some of what it is out of date about and that is gone; whether that was all."""
     rows = yield Ask("values_gone", (limit,))
-    if rows:
-        listed = jsontext.encode([number for (number,) in rows])
+    for where, group in groupby(rows, itemgetter(1)):
+        yield Enter(where)
+        listed = jsontext.encode([number for number, _ in group])
         yield Do("drop_value_words", (listed,))
         yield Do("drop_value_pending", (listed,))
     return len(rows) < limit

@@ -16,7 +16,7 @@ from plait.logic import values as logic
 from plait.logic.ids import can_be_stored
 from plait.logic.values import NewValue
 from plait.model import Json, Value
-from plait.store.plan import Ask, Do, Head, Plan, Put, Row, Take
+from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row, Take
 from plait.store.plans import common
 from plait.store.plans.common import Mark
 from plait.store.protocol import Scope, SessionRef
@@ -281,29 +281,40 @@ def copy_step(source: SessionRef, stage: SessionRef, after: int, mark: Mark) -> 
     lo, hi = max(after + 1, shelves[0][0] << 32), shelves[0][0] << 32 | 0xFFFFFFFF
     rows = yield Ask("values_to_copy", (lo, hi, COPY_ROWS), budget_bytes=COPY_BYTES, size_at=4)
     for number, label, key, version, _ in rows:
-        yield from _copy(head, (number, version), (label, key), mark)
+        yield from _copy(source, (number, version), (label, key), stage, head, mark)
         after = number
     return after, not rows
 
 
-def copy_changed(origin: Head, since_version: int, head: Head, mark: Mark) -> Plan[None]:
+def copy_changed(
+    source: SessionRef, origin: Head, since_version: int, stage: SessionRef, head: Head, mark: Mark
+) -> Plan[None]:
     """Copy again what was written while a copy was being made."""
-    for label, key in (yield Ask("values_written_since", (origin.session, since_version))):
+    yield Enter(source)
+    told = [jsontext.decode(data) for (data,) in (yield Ask("values_written_since", (origin.session, since_version)))]
+    for label, key in dict.fromkeys((data["label"], data["name"]) for data in told):
+        yield Enter(source)
         row = yield from _current(origin, label, key)
         if row is not None:
-            yield from _copy(head, (row[VALUE], row[VERSION]), (label, key), mark)
+            yield from _copy(source, (row[VALUE], row[VERSION]), (label, key), stage, head, mark)
 
 
-def _copy(head: Head, source: tuple[int, int], name: tuple[str, str], mark: Mark) -> Plan[None]:
-    """Copy one version as the next one of a hidden session's value, under its number: others may have noted that."""
+def _copy(
+    source: SessionRef, there: tuple[int, int], name: tuple[str, str], stage: SessionRef, head: Head, mark: Mark
+) -> Plan[None]:
+    """Copy one version, by number and version, as a hidden session's, under its number: others may have noted that."""
+    yield Enter(source)
+    ((says,),) = yield Ask("value_is_there", there)
+    yield Enter(stage)
     row = yield from _current(head, *name)
-    ((there,),) = yield Ask("value_is_there", source)
-    if row is None and not there:
+    if row is None and not says:
         return
-    number, version = yield from _place(head, row, name, there, source[1])
-    yield Do("copy_value_text", (number, version, *source))
-    yield Do("copy_value_slices", (number, version, *source))
-    yield from common.record(head, "context", mark, _told(name, version, removed=not there))
+    number, version = yield from _place(head, row, name, int(says), there[1])
+    yield Enter(source)
+    yield Do("copy_value_text", (number, version, *there), into=stage)
+    yield Do("copy_value_slices", (number, version, *there), into=stage)
+    yield Enter(stage)
+    yield from common.record(head, "context", mark, _told(name, version, removed=not says))
 
 
 # -- pruning -------------------------------------------------------------------

@@ -71,7 +71,7 @@ class SQLiteDriver:
 
     def tokenize(self, folded: str) -> list[Token]:
         """The words of a folded text, as the search index holds them."""
-        from plait.store.sqlite.words import tokenize
+        from plait.store.tokens import tokenize
 
         return tokenize(folded)
 

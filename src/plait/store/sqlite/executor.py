@@ -9,7 +9,23 @@ from typing import Any, ClassVar, TypeVar
 import apsw
 
 from plait.errors import UnsupportedError
-from plait.store.plan import Ask, Bind, Claim, Do, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn, Veil
+from plait.store.plan import (
+    Ask,
+    Bind,
+    Claim,
+    Do,
+    Enter,
+    Forget,
+    Head,
+    Plan,
+    PlanFactory,
+    Put,
+    Row,
+    Step,
+    Take,
+    Turn,
+    Veil,
+)
 from plait.store.sqlite import veil
 from plait.store.sqlite.statements import Statement
 
@@ -92,7 +108,10 @@ class Executor:
         rows = self._run(self._texts["find_message"], (step.incarnation, step.id)).fetchall()
         return rows[0][0] if rows else None
 
-    answers: ClassVar[Answers] = {Ask: ask, Take: take, Claim: claim, Bind: bind}
+    def enter(self, step: Enter) -> None:
+        """Every session's rows are in this file."""
+
+    answers: ClassVar[Answers] = {Ask: ask, Take: take, Claim: claim, Bind: bind, Enter: enter}
     """What carries out each kind of step: functions, not bound methods, which would keep the connection alive."""
 
     def read(self, factory: PlanFactory[T], *, on_loop: bool) -> T:
@@ -269,7 +288,7 @@ class Writing(Executor):
 
     answers: ClassVar[Answers] = {
         Ask: ask, Take: take, Claim: claim, Bind: Executor.bind, Put: put, Do: do, Forget: drop, Turn: turn,
-        Veil: put_veil,
+        Veil: put_veil, Enter: Executor.enter,
     }  # fmt: skip
 
     def _flush_for(self, query: str) -> None:

@@ -334,6 +334,10 @@ INSERT INTO attachment (tenant, owner, hash, bytes) VALUES (:tenant, :owner, :ha
 -- The hash and size of a payload that has been put.
 UPDATE attachment SET hash = :hash, bytes = :bytes WHERE attachment = :attachment;
 
+-- lock_attachment
+-- Let nobody find a payload and use it before this transaction has ended: here nobody can anyway.
+SELECT attachment FROM attachment WHERE attachment = :attachment;
+
 -- drop_attachment
 -- Remove a payload.
 DELETE FROM attachment WHERE attachment = :attachment;
@@ -403,8 +407,8 @@ UPDATE upload SET attachment = :attachment, touched_at = :touched_at WHERE uploa
 DELETE FROM upload WHERE upload = :upload;
 
 -- lapsed_uploads
--- Claims not touched since a time.
-SELECT upload, attachment FROM upload WHERE touched_at < :before;
+-- Claims not touched since a time, and where they are (here: all in one place).
+SELECT upload, attachment, NULL FROM upload WHERE touched_at < :before;
 
 -- add_change
 -- A change that is not an append.
@@ -518,18 +522,17 @@ SELECT version FROM pruned WHERE session = :session;
 SELECT tick FROM pruned_pulse WHERE tenant = :tenant AND owner = :owner;
 
 -- changed_keys
--- Keys of the messages updated or deleted in a session after a version, and where overlays changed since end.
-SELECT CASE c.kind WHEN 'delete' THEN k.value ELSE json_extract(c.data, '$.key') END
-  FROM change AS c LEFT JOIN json_each(CASE c.kind WHEN 'delete' THEN c.data ELSE '{"keys":[]}' END, '$.keys') AS k
- WHERE c.session = :session AND c.version > :version AND c.kind IN ('update', 'delete', 'overlay', 'compact');
+-- What says which messages of a session were updated or deleted after a version, and where overlays changed since end.
+SELECT kind, data FROM change
+ WHERE session = :session AND version > :version AND kind IN ('update', 'delete', 'overlay', 'compact');
 
 -- add_purge
 -- A life that is over and whose rows are to be removed.
 INSERT INTO purge (incarnation) VALUES (:incarnation);
 
 -- purges
--- Lives that are over and not yet purged; never one that a session is living.
-SELECT incarnation FROM purge AS p
+-- Lives that are over and not yet purged, and where they are (here: all in one place); never one that a session is living.
+SELECT incarnation, NULL FROM purge AS p
  WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = p.incarnation AND live = 1);
 
 -- purge_rows
@@ -805,8 +808,8 @@ SELECT asked.value FROM json_each(:keys) AS asked
  WHERE EXISTS (SELECT 1 FROM message_words_docsize WHERE id = asked.value);
 
 -- search_pending
--- Some messages of whatever session that the index is out of date about.
-SELECT key FROM search_pending ORDER BY key LIMIT :limit;
+-- Some messages of whatever session that the index is out of date about, and where they are (here: all in one place).
+SELECT key, NULL FROM search_pending ORDER BY key LIMIT :limit;
 
 -- search_pending_of
 -- A session's messages that the index is out of date about.
@@ -1087,9 +1090,8 @@ INSERT INTO value_slice (value, version, n, body)
 SELECT :into, :as_version, n, body FROM value_slice WHERE value = :value AND version = :version;
 
 -- values_written_since
--- The labels and keys of values that were written in a session after a version.
-SELECT DISTINCT json_extract(data, '$.label'), json_extract(data, '$.name') FROM change
- WHERE session = :session AND version > :version AND kind = 'context';
+-- What says which values were written in a session after a version.
+SELECT data FROM change WHERE session = :session AND version > :version AND kind = 'context';
 
 -- values_with_history
 -- The next values of a shelf that have earlier versions.
@@ -1132,8 +1134,8 @@ SELECT * FROM (
    WHERE s.session = :session ORDER BY v.value LIMIT :more);
 
 -- values_gone
--- Values that the index is out of date about and that are not there any more.
-SELECT p.value FROM value_pending AS p WHERE NOT EXISTS (SELECT 1 FROM value WHERE value = p.value) LIMIT :limit;
+-- Values that the index is out of date about and that are not there any more, and where (here: all in one place).
+SELECT p.value, NULL FROM value_pending AS p WHERE NOT EXISTS (SELECT 1 FROM value WHERE value = p.value) LIMIT :limit;
 
 -- sessions_with_pending_values
 -- Sessions with values that the index is out of date about.

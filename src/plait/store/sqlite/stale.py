@@ -13,7 +13,7 @@ from plait.model import Finding
 from plait.store.plans import indexing, messages, values
 from plait.store.sqlite.executor import Executor
 from plait.store.sqlite.statements import Statement, load
-from plait.store.sqlite.words import tokenize
+from plait.store.tokens import tokenize
 
 COMPARED = 16
 """How many of a message's words are looked up, the longest; besides, their number has to be right."""

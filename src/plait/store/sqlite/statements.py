@@ -6,7 +6,7 @@ import os
 import re
 from functools import cached_property
 
-_NAMED = re.compile(r":([a-z_]+)")
+_NAMED = re.compile(r"(?<![:a-z]):([a-z_]+)")
 _VALUES = re.compile(r"VALUES\s*\(([^()]*)\)")
 
 _FOLDER = os.path.dirname(__file__)

@@ -1,4 +1,4 @@
-"""The index's own tokenizer, for what is not in the index: queries, snippets, messages not indexed yet."""
+"""The tokenizer of the search index, the same on every backend: for queries, snippets, and what is not indexed yet."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What of the PostgreSQL driver waits: the executor of plans."""

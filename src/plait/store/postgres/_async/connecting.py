@@ -1,0 +1,97 @@
+"""Connecting: a server that plait can work with, at a schema that it knows."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from psycopg import AsyncConnection, AsyncRawCursor
+
+from plait.errors import SchemaError, StoreUnavailableError
+from plait.store.postgres import settings as given
+from plait.store.postgres.errors import is_again
+from plait.store.postgres.settings import Settings
+from plait.store.postgres.statements import migrations, own
+
+log = logging.getLogger("plait")
+OWN = own()
+PREPARED = 400
+RACES = 20
+"""How often a step of making the schema is tried where others make it at the same time."""
+
+
+async def connect(settings: Settings) -> AsyncConnection[Any]:
+    """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
+    connection, server = await _connected(settings)
+    if server.direct:
+        connection.prepare_threshold = 1
+        connection.prepared_max = PREPARED
+    return connection
+
+
+async def _connected(settings: Settings) -> tuple[AsyncConnection[Any], given.Server]:
+    connection = await AsyncConnection.connect(**given.options(settings), cursor_factory=AsyncRawCursor)
+    try:
+        given.prepare(connection)
+        row = await (await connection.execute(given.SERVER_QUERY)).fetchone()
+        return connection, given.check(row, connection.info.backend_pid)
+    except BaseException:
+        await connection.close()
+        raise
+
+
+async def prepare(settings: Settings) -> bool:
+    """Bring the schema to the newest version; whether the server takes writes."""
+    connection, server = await _connected(settings)
+    try:
+        writable = not settings.read_only and not server.standby
+        if writable:
+            await _migrate(connection, server)
+        elif not server.has_schema:
+            raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
+        _refuse_newer(await _version(connection, "schema_version"))
+        return writable
+    finally:
+        await connection.close()
+
+
+def newest_version() -> int:
+    return migrations()[-1][0]
+
+
+async def _migrate(connection: AsyncConnection[Any], server: given.Server) -> None:
+    if server.has_schema and await _version(connection, "schema_version") >= newest_version():
+        return
+    for name in ("make_schema", "make_meta", "start_schema"):
+        await _patiently(connection, name)
+    for version, script in migrations():
+        async with connection.transaction():
+            if await _version(connection, "lock_schema") < version:
+                await connection.execute(script.encode())
+                await connection.execute(OWN["note_schema"].query.replace(b"$1", b"%d" % version))
+
+
+async def _patiently(connection: AsyncConnection[Any], name: str) -> None:
+    """A step that fails where somebody else does it at the same time, though it says `IF NOT EXISTS`."""
+    for attempt in range(RACES):
+        try:
+            await connection.execute(OWN[name].query)
+            return
+        except Exception as error:
+            if not is_again(error) or attempt == RACES - 1:
+                raise
+
+
+async def _version(connection: AsyncConnection[Any], name: str) -> int:
+    row = await (await connection.execute(OWN[name].query)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _refuse_newer(version: int) -> None:
+    if version > newest_version():
+        raise SchemaError(
+            f"the database was written by a newer plait (schema version {version}); this one knows versions up to "
+            f"{newest_version()}: upgrade plait. Nothing was changed",
+            found=version,
+            known=newest_version(),
+        )

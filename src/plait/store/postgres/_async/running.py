@@ -1,0 +1,140 @@
+"""Running plans until they are done: on a connection that works, again where others were faster, once where a commit's
+outcome was not known."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+
+from plait.pauses import rest_async
+from plait.store.plan import PlanFactory
+from plait.store.postgres._async.connecting import connect
+from plait.store.postgres._async.executor import AsyncExecutor
+from plait.store.postgres.errors import is_again, is_gone, translate
+from plait.store.postgres.evidence import Evidence, Overtaken
+from plait.store.postgres.heads import Known
+from plait.store.postgres.pool import AsyncPool, end
+from plait.store.postgres.settings import Settings
+from plait.store.postgres.statements import load, own
+
+T = TypeVar("T")
+MAX_TRIES = 12
+"""How often a plan is run that others keep getting in the way of."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
+STATEMENTS, OWN = load(), own()
+
+
+class AsyncRunner:
+    """Runs plans on the connections of one pool."""
+
+    def __init__(self, settings: Settings, known: Known) -> None:
+        self.settings = settings
+        self.pool: AsyncPool[AsyncConnection[Any]] = AsyncPool(settings.max_connections)
+        self._known = known
+
+    async def read(self, plan: PlanFactory[T]) -> T:
+        """Run a plan in one snapshot."""
+        return await self._patiently(plan, writes=False)
+
+    async def write(self, plan: PlanFactory[T]) -> T:
+        """Commit a plan."""
+        return await self._patiently(plan, writes=True)
+
+    async def _patiently(self, plan: PlanFactory[T], *, writes: bool) -> T:
+        deadline = time.monotonic() + self.settings.busy_timeout_s
+        tries = 0
+        while True:
+            tries += 1
+            executor: AsyncExecutor | None = None
+            try:
+                connection = await self._connection()
+                executor = AsyncExecutor(connection, STATEMENTS, OWN, self.settings, self._known)
+                result: T = await self._once(executor, plan, writes)
+                return result
+            except Exception as error:
+                if executor is not None and executor.committing and is_gone(error):
+                    if await self._settled(executor.evidence, deadline):
+                        return self._bound(executor, executor.result)  # type: ignore[no-any-return]
+                elif not self._may_retry(error, tries, deadline):
+                    raise translate(error) from error.__cause__
+                await rest_async(_pause_s(tries))
+
+    async def _once(self, executor: AsyncExecutor, plan: PlanFactory[T], writes: bool) -> T:
+        """Run a plan once; the connection goes back, if it is still good for another."""
+        connection = executor.connection
+        sound = False
+        try:
+            result = await (executor.write(plan) if writes else executor.read(plan))
+            sound = True
+            return self._bound(executor, result)
+        except Exception:
+            sound = await _undone(executor)
+            raise
+        finally:
+            if sound and not connection.closed:
+                self.pool.release(connection)
+            else:  # whoever interrupted it, what it was doing may still be going on
+                end(connection)
+                self.pool.release(None)
+
+    def _bound(self, executor: AsyncExecutor, result: T) -> T:
+        for bind in executor.binds:
+            bind.ref.incarnation = bind.incarnation
+        return result
+
+    def _may_retry(self, error: Exception, tries: int, deadline: float) -> bool:
+        if isinstance(error, Overtaken) or is_again(error):
+            return tries < MAX_TRIES
+        if is_gone(error):
+            self.pool.drop_idle()  # they are as old as the one that was lost
+            return time.monotonic() < deadline
+        return False
+
+    async def _settled(self, evidence: Evidence, deadline: float) -> bool:
+        """Whether a write whose commit was not answered has been committed."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                connection = await self._connection()
+                executor = AsyncExecutor(connection, STATEMENTS, OWN, self.settings, self._known)
+                try:
+                    return await executor.settled(evidence)
+                finally:
+                    end(connection)
+                    self.pool.release(None)
+            except Exception as error:
+                if not is_gone(error) or time.monotonic() > deadline:
+                    raise translate(error) from error
+                self.pool.drop_idle()
+            await rest_async(_pause_s(tries))
+
+    async def _connection(self) -> AsyncConnection[Any]:
+        found = await self.pool.acquire(self.settings.busy_timeout_s)
+        if found is not None:
+            return found
+        try:
+            return await connect(self.settings)
+        except BaseException:
+            self.pool.release(None)
+            raise
+
+
+async def _undone(executor: AsyncExecutor) -> bool:
+    """Undo what a plan has begun; whether the connection is still good for another."""
+    if executor.connection.closed:
+        return False
+    try:
+        await executor.abandon()
+    except psycopg.Error:
+        return False  # what was wrong before is what is to be told
+    return True
+
+
+def _pause_s(tries: int) -> float:
+    return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**tries)) * (0.5 + random.random())

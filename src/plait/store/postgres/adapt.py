@@ -1,0 +1,108 @@
+"""Values on their way to the server and back: what PostgreSQL's text cannot hold, lists, words."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from plait import jsontext
+from plait.store.postgres.homes import Where
+from plait.store.tokens import tokenize
+
+ESCAPE = "\x01"
+"""PostgreSQL's text holds every character but NUL, which is stored as two of these; this one itself as it and the
+next. So texts are in the same order as before."""
+
+_HIDDEN = re.compile("[\x00\x01]")
+_SHOWN = re.compile("\x01([\x01\x02])")
+
+MAX_POSITION = 16_383
+MAX_POSITIONS = 255
+MAX_LEXEME_BYTES = 2046
+"""What a tsvector takes: later places of words, and more of one word, are not told apart."""
+
+
+def stored(text: str) -> str:
+    """Text as PostgreSQL can hold it."""
+    if "\x00" not in text and ESCAPE not in text:
+        return text
+    return _HIDDEN.sub(lambda match: "\x01\x01" if match[0] == "\x00" else "\x01\x02", text)
+
+
+def shown(text: str) -> str:
+    """The text that was stored."""
+    if ESCAPE not in text:
+        return text
+    return _SHOWN.sub(lambda match: "\x00" if match[1] == "\x01" else "\x01", text)
+
+
+def body(value: str | bytes, _where: Where) -> bytes:
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+def numbers(value: str, _where: Where) -> list[int]:
+    found: list[int] = jsontext.decode(value)
+    return found
+
+
+def texts(value: str, _where: Where) -> list[str]:
+    found: list[str] = jsontext.decode(value)
+    return [stored(text) for text in found]
+
+
+# -- words ---------------------------------------------------------------------
+
+
+def home_word(home: UUID | None) -> str:
+    """What all messages of a home have among their words."""
+    return f"'=h{home.hex if home else ''}'"
+
+
+def scope_word(scope: UUID | None) -> str:
+    """What all messages of a scope have among their words."""
+    return f"'=s{scope.hex if scope else ''}'"
+
+
+def vector(folded: str, where: Where) -> str:
+    """The words of a folded text with their places, as a tsvector is written."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for n, (_, _, word) in enumerate(tokenize(folded), 1):
+        found = places[word]
+        if len(found) < MAX_POSITIONS and n <= MAX_POSITION:
+            found.append(n)
+    words = [f"{_lexeme(word)}:{','.join(map(str, spots or [MAX_POSITION]))}" for word, spots in places.items()]
+    return " ".join([home_word(where.home), scope_word(where.scope), *words])
+
+
+def query(match: str, _where: Where) -> str:
+    """What plans ask of an index, quoted phrases that must all be there, as a tsquery is written."""
+    phrases: list[str] = []
+    for phrase in re.findall(r'"([^"]*)"', match):
+        words = [_lexeme(word) for _, _, word in tokenize(phrase)]
+        if words:
+            phrases.append(f"({' <-> '.join(words)})")
+    return " & ".join(phrases)
+
+
+def _lexeme(word: str) -> str:
+    short = word.encode("utf-8", "replace")[:MAX_LEXEME_BYTES].decode("utf-8", "ignore")
+    return "'" + short.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+PARAMETERS: Mapping[tuple[str, str], Callable[[Any, Where], Any]] = {
+    ("", "body"): body,
+    ("", "keys"): numbers,
+    ("", "overlays"): numbers,
+    ("", "ids"): texts,
+    ("", "roles"): texts,
+    ("", "words"): query,
+    ("", "values"): numbers,
+    ("add_words", "words"): vector,
+    ("add_value_words", "words"): vector,
+    ("save_session", "overlays"): lambda value, _: value,
+    ("save_sessions", "overlays"): lambda value, _: value,
+}
+"""How a parameter is sent, by statement (or any) and name; text is sent as `stored`, all else as it is."""

@@ -1,0 +1,164 @@
+"""The PostgreSQL driver: where plans meet a server, from threads and from event loops, and across forks."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from plait.errors import ClosedError, StoreUnavailableError
+from plait.pauses import aside_async
+from plait.store.plan import PlanFactory
+from plait.store.postgres._async.running import AsyncRunner
+from plait.store.postgres._sync import connecting
+from plait.store.postgres._sync.running import Runner
+from plait.store.postgres.errors import translate
+from plait.store.postgres.heads import Known
+from plait.store.postgres.settings import Settings
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from plait.logic.words import Token
+
+T = TypeVar("T")
+_drivers: weakref.WeakSet[PostgresDriver] = weakref.WeakSet()
+
+
+class PostgresDriver:
+    """Runs plans on one database; both faces share it, each event loop with connections of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._lock = threading.Lock()
+        self._opened = self._closed = False
+        self._writable = True
+        self._pools: list[Any] = []
+        self._start()
+        self._end = weakref.finalize(self, _close, self._pools)
+        _drivers.add(self)
+
+    def _start(self) -> None:
+        self._known = Known()
+        self._runner = Runner(self.settings, self._known)
+        self._pools[:] = [self._runner.pool]
+        self._runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRunner] = weakref.WeakKeyDictionary()
+        self._running: set[asyncio.Future[Any]] = set()
+
+    @property
+    def read_only(self) -> bool:
+        """Whether no plan can write: it was opened so, or the server is a standby."""
+        return self.settings.read_only or not self._writable
+
+    def tokenize(self, folded: str) -> list[Token]:
+        """The words of a folded text, as the search index holds them."""
+        from plait.store.tokens import tokenize
+
+        return tokenize(folded)
+
+    # -- life ------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Reach the server, make or bring up to date the schema; harmless when called again."""
+        with self._lock:
+            if self._closed:
+                raise ClosedError
+            if self._opened:
+                return
+            try:
+                self._writable = connecting.prepare(self.settings)
+            except Exception as error:
+                raise translate(error) from error.__cause__
+            self._opened = True
+
+    def close(self) -> None:
+        """Let go of the server; harmless when called again. What is being written is finished first by its callers."""
+        with self._lock:
+            self._closed = True
+            _close(self._pools)
+
+    def flush(self) -> None:
+        """Nothing is to be done: what is acknowledged is committed, and so on disk."""
+        self.open()
+
+    # -- plans -----------------------------------------------------------------
+
+    def read(self, plan: PlanFactory[T]) -> T:
+        """Run a plan in one snapshot, in this thread."""
+        self._ready()
+        return self._runner.read(plan)
+
+    def write(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
+        """Commit a plan, waiting in this thread."""
+        self._ready_to_write()
+        return self._runner.write(plan)
+
+    async def read_async(self, plan: PlanFactory[T]) -> T:
+        """Run a plan in one snapshot, on the running event loop."""
+        await self._ready_async()
+        return await self._on_loop().read(plan)
+
+    async def write_async(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
+        """Commit a plan, waiting on the running event loop; cancelled, it is carried through and only not waited for."""
+        import asyncio
+
+        await self._ready_async()
+        self._ready_to_write()
+        task = asyncio.ensure_future(self._on_loop().write(plan))
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # it was told to the waiter, or there is none any more
+
+    def _ready(self) -> None:
+        if not self._opened or self._closed:
+            self.open()
+
+    async def _ready_async(self) -> None:
+        if not self._opened or self._closed:
+            await aside_async(self.open)
+
+    def _ready_to_write(self) -> None:
+        self._ready()
+        if self.read_only:
+            why = "was opened read-only; open it without read_only=True" if self.settings.read_only else "is a standby"
+            raise StoreUnavailableError(f"the store {why}: nothing can be written to it here")
+
+    def _on_loop(self) -> AsyncRunner:
+        """The runner of the running event loop: connections cannot be shared by two."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        runner = self._runners.get(loop)
+        if runner is None:
+            with self._lock:
+                runner = self._runners[loop] = AsyncRunner(self.settings, self._known)
+                self._pools.append(runner.pool)
+        return runner
+
+    # -- forks -----------------------------------------------------------------
+
+    def after_fork_in_child(self) -> None:
+        """Leave the parent its connections: a child makes its own."""
+        self._inherited = self._pools[:]  # kept, so that nothing of them is sent from here
+        self._lock = threading.Lock()
+        self._start()
+
+
+def _close(pools: list[Any]) -> None:
+    for pool in pools:
+        pool.close()
+
+
+def _after_fork_in_child() -> None:
+    for driver in list(_drivers):
+        driver.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

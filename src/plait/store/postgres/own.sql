@@ -1,0 +1,95 @@
+-- begin_write
+-- Each statement of a write sees what is committed when it begins; what it reads first it has locked.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+-- begin_read
+-- All that a plan reads is one committed state.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- commit
+-- Make a write durable and seen.
+COMMIT;
+
+-- rollback
+-- Undo a write, or end a read.
+ROLLBACK;
+
+-- limits
+-- How long to wait and, at the least, for whom a commit waits; only in this transaction, whose connection others use too.
+SELECT set_config('lock_timeout', :lock_ms, true), set_config('statement_timeout', :statement_ms, true),
+       set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on'
+                                             ELSE current_setting('synchronous_commit') END, true);
+
+-- read_limits
+-- How long a statement that reads may take.
+SELECT set_config('statement_timeout', :statement_ms, true);
+
+-- lock_session
+-- Let nobody else write to a session before this transaction has ended.
+SELECT 1 FROM plait.session
+ WHERE home = :home AND tenant = :tenant AND owner = :owner AND id = :id FOR NO KEY UPDATE;
+
+-- is_marked
+-- Whether the search index knows that a session, by its name, was written to.
+SELECT EXISTS (SELECT 1 FROM plait.search_behind AS b
+                WHERE b.home = :home
+                  AND b.incarnation = (SELECT s.incarnation FROM plait.session AS s
+                                        WHERE s.home = :home AND s.tenant = :tenant AND s.owner = :owner AND s.id = :id));
+
+-- server
+-- What kind of server this is, and whether the connection goes straight to it.
+SELECT pg_backend_pid(), current_setting('server_version_num')::int,
+       (SELECT pg_encoding_to_char(encoding) FROM pg_catalog.pg_database WHERE datname = current_database()),
+       pg_is_in_recovery(), to_regclass('plait.meta') IS NOT NULL;
+
+-- schema_version
+-- Which version of the schema there is.
+SELECT value FROM plait.meta WHERE name = 'schema';
+
+-- lock_schema
+-- The same, and nobody else changes it before this transaction has ended.
+SELECT value FROM plait.meta WHERE name = 'schema' FOR UPDATE;
+
+-- make_schema
+-- A place of its own for everything.
+CREATE SCHEMA IF NOT EXISTS plait;
+
+-- make_meta
+-- What says which version of the schema there is.
+CREATE TABLE IF NOT EXISTS plait.meta (name text PRIMARY KEY, value bigint NOT NULL);
+
+-- start_schema
+-- There is nothing yet.
+INSERT INTO plait.meta (name, value) VALUES ('schema', 0) ON CONFLICT DO NOTHING;
+
+-- note_schema
+-- The schema has been brought to a version.
+UPDATE plait.meta SET value = :version WHERE name = 'schema';
+
+-- find_key
+-- The key of a message id, asked for after a commit whose outcome is not known.
+SELECT key FROM plait.message_id WHERE home = :home AND incarnation = :incarnation AND id = :id;
+
+-- change_by_operation
+-- Whether an operation has changed a session of a home, asked for likewise.
+SELECT 1 FROM plait.change WHERE home = :home AND operation = :operation LIMIT 1;
+
+-- find_life
+-- Which life a session is in, asked for likewise.
+SELECT incarnation FROM plait.session WHERE home = :home AND tenant = :tenant AND owner = :owner AND id = :id;
+
+-- find_stand
+-- Where a session stands, asked for likewise.
+SELECT incarnation, version, next_seq, leaf FROM plait.session WHERE home = :home AND session = :session;
+
+-- find_upload
+-- Which payload a claim is on, asked for likewise.
+SELECT attachment FROM plait.upload WHERE scope = :scope AND upload = :upload;
+
+-- find_chunk
+-- Whether a piece of a payload is there, asked for likewise.
+SELECT 1 FROM plait.chunk WHERE scope = :scope AND attachment = :attachment AND n = :n;
+
+-- lock_home
+-- Wait until nobody writes to the sessions of a home any more.
+SELECT 1 FROM plait.session WHERE home = :home FOR NO KEY UPDATE;

@@ -1,0 +1,82 @@
+"""How a PostgreSQL database is to be used, and what a connection to it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import psycopg.conninfo
+from msgspec import Struct
+from psycopg.types.numeric import Int8BinaryDumper
+
+from plait.errors import StoreUnavailableError, UsageError
+from plait.store.postgres.statements import own
+
+SERVER_VERSION = 140000
+ENCODING = "UTF8"
+MAX_CONNECTIONS = 16
+CONNECT_TIMEOUT_S = 10
+
+_SERVER = own()["server"].query
+
+
+class Settings(Struct, frozen=True):
+    """How a database is to be used: `url` as libpq takes it."""
+
+    url: str
+    read_only: bool = False
+    busy_timeout_s: float = 30.0
+    statement_timeout_s: float = 300.0
+    max_connections: int = MAX_CONNECTIONS
+
+
+class Server(Struct, frozen=True):
+    """What a connection found out: whether it is plait's already, can be written, and goes straight to the server."""
+
+    has_schema: bool
+    standby: bool
+    direct: bool
+
+
+def check_url(url: str) -> None:
+    """`UsageError` for a URL that libpq does not take; nothing of it is shown, for it may hold a password."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise UsageError("this is not a URL of PostgreSQL's; give postgresql://user@host/database") from error
+
+
+def options(settings: Settings) -> dict[str, Any]:
+    """What every connection is made with."""
+    return {
+        "conninfo": settings.url,
+        "autocommit": True,
+        "prepare_threshold": None,
+        "client_encoding": ENCODING,
+        "fallback_application_name": "plait",
+        "connect_timeout": max(2, min(CONNECT_TIMEOUT_S, int(settings.busy_timeout_s) or 2)),
+    }
+
+
+def prepare(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Let all numbers be sent as the columns are, so that a statement is the same whatever it is given."""
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+
+
+def check(row: Any, backend_pid: int) -> Server:
+    """What the server said of itself; `StoreUnavailableError` if plait cannot work with it.
+
+    Where something stands between, which hands the connection to another client after each
+    transaction, the process named at connecting is not the server's: then nothing is prepared there.
+    """
+    pid, version, encoding, standby, has_schema = row
+    if version < SERVER_VERSION:
+        raise StoreUnavailableError(f"the server is PostgreSQL {version // 10000}; plait needs 14 or newer")
+    if encoding != ENCODING:
+        raise StoreUnavailableError(
+            f"the database has the encoding {encoding}; plait needs UTF8: create it with ENCODING 'UTF8' TEMPLATE template0"
+        )
+    return Server(bool(has_schema), bool(standby), pid == backend_pid)
+
+
+SERVER_QUERY = _SERVER

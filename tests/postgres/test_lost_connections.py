@@ -1,0 +1,148 @@
+"""Connections that are lost, and others in the way: a write is done once and answered as if nothing had been."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+
+import plait
+from plait import Session, Sessions
+from plait.store.postgres._sync.executor import Executor
+from tests.dose import dose
+
+Operation = Callable[[Sessions], Any]
+
+
+def chat(sessions: Sessions) -> Session:
+    return sessions.session("chat")
+
+
+def text(id: str, words: str = "words") -> dict[str, Any]:
+    return {"id": id, "role": "user", "parts": [{"type": "text", "text": words}]}
+
+
+def picture(id: str) -> dict[str, Any]:
+    return {
+        "id": id,
+        "role": "user",
+        "parts": [{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}],
+    }
+
+
+OPERATIONS: dict[str, Operation] = {
+    "append": lambda sessions: chat(sessions).append(text("new")).inserted,
+    "append with a made id": lambda sessions: chat(sessions).append(plait.user("new")).inserted,
+    "append_many": lambda sessions: [item.inserted for item in chat(sessions).append_many([text("x"), picture("y")])],
+    "append to a new session": lambda sessions: sessions.session("other").append(text("new")).inserted,
+    "branch": lambda sessions: chat(sessions).append(text("new"), parent="b").inserted,
+    "update": lambda sessions: chat(sessions).update(text("b", "other words")) is not None,
+    "delete": lambda sessions: chat(sessions).delete(["c", "p"]),
+    "clear": lambda sessions: chat(sessions).clear(),
+    "checkout": lambda sessions: chat(sessions).checkout("b"),
+    "fork": lambda sessions: [message.id for message in chat(sessions).fork("copy").transcript()],
+    "update_state": lambda sessions: chat(sessions).update_state({"k": 1}),
+    "create": lambda sessions: sessions.create("made", name="n").name,
+    "delete session": lambda sessions: sessions.delete("chat"),
+}
+
+
+def fill(sessions: Sessions) -> None:
+    chat(sessions).append_many([text("a"), text("b"), text("c"), picture("p"), text("d")])
+
+
+def all_of(sessions: Sessions) -> list[Any]:
+    """All there is, without what differs from one time to another: made ids."""
+    found: list[Any] = []
+    for info in sessions.list().sessions:
+        session = sessions.session(info.id)
+        rows = [
+            (row.seq, row.role, row.to_dict()["parts"])
+            for row in session.everything()
+            if not isinstance(row, plait.Damaged)
+        ]
+        changes = [(change.kind, change.version, len(change.ids)) for change in session.changes().changes]
+        found.append((info.id, info.name, info.version, info.totals, session.state(), rows, changes))
+    return sorted(found)
+
+
+class Trouble:
+    """Makes the n-th time something is sent to the server fail, before or after it was done."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, at: int, fail: Callable[[Executor, list[Any]], list[Any]]
+    ) -> None:
+        self.sent = 0
+        self.met = False
+        send = Executor._send_all
+
+        def sending(executor: Executor) -> list[Any]:
+            self.sent += 1
+            if self.sent != at or self.met:
+                return send(executor)
+            self.met = True
+            return fail(executor, [])
+
+        monkeypatch.setattr(Executor, "_send_all", sending)
+        self._send = send
+
+
+def lost_before(executor: Executor, _: list[Any]) -> list[Any]:
+    executor.connection.pgconn.finish()
+    raise psycopg.OperationalError("the connection is lost")
+
+
+SEND = Executor._send_all
+
+
+def lost_after(executor: Executor, _: list[Any]) -> list[Any]:
+    SEND(executor)
+    executor.connection.pgconn.finish()
+    raise psycopg.OperationalError("the connection is lost")
+
+
+def in_the_way(executor: Executor, _: list[Any]) -> list[Any]:
+    raise errors.SerializationFailure("somebody was faster")
+
+
+def deadlock(executor: Executor, _: list[Any]) -> list[Any]:
+    raise errors.DeadlockDetected("two waited for each other")
+
+
+FAILURES = dose(short=[lost_after, in_the_way], soak=[lost_before, lost_after, in_the_way, deadlock])
+
+
+@pytest.mark.parametrize("fail", FAILURES, ids=lambda fail: fail.__name__)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_trouble_at_any_step_changes_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch, name: str, fail: Callable[[Executor, list[Any]], list[Any]]
+) -> None:
+    with plait.open(url) as sessions:
+        fill(sessions)
+        answer, after = OPERATIONS[name](sessions), all_of(sessions)
+        for at in itertools.count(1):
+            anew = sessions.scoped(str(at))
+            fill(anew)
+            with monkeypatch.context() as patch:
+                trouble = Trouble(patch, at, fail)
+                assert OPERATIONS[name](anew) == answer, at
+            assert all_of(anew) == after, at
+            if not trouble.met:
+                break
+    assert at > 2, "the operation was never troubled"
+
+
+def test_a_server_that_ends_all_connections_is_connected_to_again(sessions: Sessions, url: str) -> None:
+    fill(sessions)
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    for n in range(3):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
+        assert chat(sessions).append(text(f"after {n}")).inserted
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
+        assert next(chat(sessions).history(newest_first=True)).id == f"after {n}"

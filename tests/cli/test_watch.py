@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import plait
+from plait.store._sync.port import Contextual
+from plait.store.protocol import Scope, SessionRef
 from tests.cli.conftest import CALL, HOSTILE, Run, spawn
 
 interrupts = pytest.mark.skipif(
@@ -146,6 +148,18 @@ def test_each_kind_of_change_says_what_it_is_about(db: Path, cli: Run) -> None:
         f"overlay {gone} removed",
     ]
     assert overlay not in "".join(lines)
+
+
+def test_a_change_of_context_names_the_value_and_its_version(db: Path, cli: Run) -> None:
+    with plait.open(db) as sessions:
+        store, chat = cast("Contextual", sessions.store), SessionRef(Scope(), "chat")
+        for n, (key, text) in enumerate([("", "x"), ("k\x1b[2J", "y"), ("", None)]):
+            store.write_value(chat, "memory", key, text, operation=str(n), created_at_us=1)
+    lines = [line[9:] for line in cli("watch", "chat", "--from-start", "--no-follow").out.splitlines()]
+    assert lines[0] == "context memory (version 1)" and lines[2] == "context memory removed (version 2)"
+    assert lines[1].startswith("context memory ") and "\x1b" not in lines[1]
+    last = json.loads(cli("watch", "chat", "--from-start", "--no-follow", "--json").out.splitlines()[-1])
+    assert (last["label"], last["key"], last["value_version"], last["removed"]) == ("memory", "", 2, True)
 
 
 def test_a_cursor_whose_changes_were_pruned_ends_and_says_so(chat: Path, watching: Watching) -> None:

@@ -101,6 +101,10 @@ class AsyncValues:
         found: list[ValueHit] = await search(self.place.ref, self.label, query, limit=limit)
         return found
 
+    async def count(self) -> int:
+        """How many there are, none of them read."""
+        return await contextual(self.place.store).count_values(self.place.ref, self.label)
+
     async def all(self, prefix: str = "") -> AsyncIterator[Value]:
         """All values, in key order, a page at a time."""
         after: str | None = None
@@ -162,9 +166,7 @@ class AsyncStoredCollection:
 
     async def get(self) -> str | None:
         """How many entries there are; `None` if none."""
-        count = 0
-        async for _ in self.values.all():
-            count += 1
+        count = await self.values.count()
         return f"{count} entries indexed." if count else None
 
     async def search(self, query: str, /) -> str | None:

@@ -101,6 +101,10 @@ class Values:
         found: list[ValueHit] = search(self.place.ref, self.label, query, limit=limit)
         return found
 
+    def count(self) -> int:
+        """How many there are, none of them read."""
+        return contextual(self.place.store).count_values(self.place.ref, self.label)
+
     def all(self, prefix: str = "") -> Iterator[Value]:
         """All values, in key order, a page at a time."""
         after: str | None = None
@@ -162,9 +166,7 @@ class StoredCollection:
 
     def get(self) -> str | None:
         """How many entries there are; `None` if none."""
-        count = 0
-        for _ in self.values.all():
-            count += 1
+        count = self.values.count()
         return f"{count} entries indexed." if count else None
 
     def search(self, query: str, /) -> str | None:

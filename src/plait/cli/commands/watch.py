@@ -63,6 +63,9 @@ def _value(change: plait.Change) -> str:
         "leaf_moved": change.leaf_moved,
         "overlay": None if change.overlay is None else views.overlay(change.overlay),
         "removed": change.removed,
+        "label": change.label,
+        "key": change.key,
+        "value_version": change.value_version,
         "cursor": change.cursor,
     }
     entry = change.message or change.damaged
@@ -92,7 +95,15 @@ def _told(change: plait.Change) -> str:
         return f"#{change.damaged.seq} is damaged: {escape.one_line(change.damaged.reason, _TEXT_CHARS)}"
     if change.overlay is not None:
         return _overlay(change.overlay)
+    if change.label is not None:
+        return _written(change.label, change.key or "", change.value_version or 0, removed=change.removed)
     return " ".join([*(escape.name(id) for id in change.ids), *["removed"] * change.removed])
+
+
+def _written(label: str, key: str, version: int, *, removed: bool) -> str:
+    """Which value was written, or deleted, and the version that made."""
+    names = [escape.name(label), *([escape.name(key)] if key else [])]
+    return " ".join([*names, *["removed"] * removed, f"(version {version})"])
 
 
 def _overlay(overlay: plait.Overlay) -> str:

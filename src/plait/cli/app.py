@@ -14,6 +14,7 @@ from plait.cli.commands import compact, listing, overlays, reading, searching, s
 from plait.cli.commands import watch as watching
 from plait.cli.context_app import context_app, prompt_app
 from plait.cli.failure import Failure
+from plait.cli.mcp_app import mcp_
 from plait.cli.options import (
     Db,
     Id,
@@ -350,3 +351,4 @@ def rm(
 
 app.add_typer(context_app, name="context")
 app.add_typer(prompt_app, name="prompt")
+app.command("mcp")(mcp_)

@@ -115,7 +115,18 @@ class LimitError(PlaitError):
 
 
 class BlockTooLargeError(LimitError):
-    """The block would hold more than its limit."""
+    """The block would hold more than its limit.
+
+    Of block `label` the write would have made `tokens`, `excess` more than its `max_tokens`; it holds
+    `current_tokens` now, and `content` is what.
+    """
+
+    label: str = ""
+    tokens: int = 0
+    max_tokens: int = 0
+    excess: int = 0
+    current_tokens: int = 0
+    content: str = ""
 
 
 class RequestTooLargeError(LimitError):

@@ -138,6 +138,7 @@ def go(processes: list[subprocess.Popen[str]]) -> list[str]:
 
 @pytest.mark.parametrize("whose", ["shared", "own"])
 def test_appends_of_two_processes_are_all_kept(file: Path, whose: str) -> None:
+    """B-127"""
     count = dose(short=200, soak=2000)
     go([started(APPEND, file, name, count, whose) for name in ("one", "two")])
     with plait.open(file) as sessions:
@@ -156,6 +157,7 @@ def test_appends_of_two_processes_are_all_kept(file: Path, whose: str) -> None:
 
 
 def test_first_freezes_of_several_processes_and_locales_are_one_text(file: Path) -> None:
+    """B-126"""
     environments: list[dict[str, Any]] = [
         {"LC_ALL": "C"},
         {"LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo"},

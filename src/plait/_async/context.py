@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plait._async.blocks import AsyncBlocks, ask
+from plait._async.tools import keyed
 from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
-from plait.logic import arguments, blocks, keys
+from plait.logic import arguments, blocks
 from plait.logic.blocks import BlockKind, BlockSpec
 from plait.logic.providers import ContextProvider
 from plait.model import Block, Value
@@ -114,7 +115,7 @@ class AsyncContext:
         content = arguments.string("content", content)
         title = arguments.maybe(arguments.string, "title", title)
         description = arguments.maybe(arguments.string, "description", description)
-        key = keys.entry_key(content, title) if key is None else blocks.check_key(key)
+        key = await keyed(content, title) if key is None else blocks.check_key(key)
         await self._blocks.make_ready(entry)
         await call_async(entry.provider.set, key, content, description)
         return key

@@ -12,7 +12,7 @@ from plait.logic import arguments, blocks, documents, keys, providers, tooling
 from plait.logic.documents import Document
 from plait.logic.tooling import ToolError
 from plait.model import Json, Value
-from plait.pauses import call_async
+from plait.pauses import aside_async, call_async
 
 if TYPE_CHECKING:
     from plait._async.documents import AsyncDocuments
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("plait")
 HITS: Final = 10
 BY_MODEL: Final = "set_context"
+LARGE: Final = 1 << 16
 OWN_WRITES: Final = 100
 """How many versions are looked through for the writes of others since a model was shown a block."""
 
@@ -55,7 +56,7 @@ class AsyncTool:
             log.warning("tool %s failed: %r", self.name, error, exc_info=error)
             return f"{documents.FAILED} {type(error).__name__}: {error}"
 
-    async def __call__(self, **arguments: Any) -> str:
+    async def __call__(self, /, **arguments: Any) -> str:
         """The same with the arguments by name."""
         return await self.call(arguments)
 
@@ -119,7 +120,7 @@ class AsyncToolbox:
     async def _put(self, entry: Entry, content: str, about: Mapping[str, Any]) -> str:
         title = tooling.text(about, "title", needed=False)
         description = tooling.text(about, "description", needed=False)
-        key = keys.entry_key(content, title)
+        key = await keyed(content, title)
         await self._blocks.make_ready(entry)
         await call_async(entry.provider.set, key, content, description)
         return tooling.indexed(key, entry.spec.label)
@@ -246,6 +247,13 @@ class AsyncToolbox:
         fitting = {entry.spec.label: entry for entry in self._blocks.entries() if fits(entry)}
         tooling.one_of(label, list(fitting), "label")
         return fitting[label]
+
+
+async def keyed(content: str, title: str | None) -> str:
+    """The key of an entry; that of a long text is made beside the event loop."""
+    if len(content) < LARGE:
+        return keys.entry_key(content, title)
+    return await aside_async(lambda: keys.entry_key(content, title))
 
 
 async def _only_own(values: AsyncValues, value: Value, seen: int, session_id: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plait._sync.blocks import Blocks, ask
+from plait._sync.tools import keyed
 from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
-from plait.logic import arguments, blocks, keys
+from plait.logic import arguments, blocks
 from plait.logic.blocks import BlockKind, BlockSpec
 from plait.logic.providers import ContextProvider
 from plait.model import Block, Value
@@ -114,7 +115,7 @@ class Context:
         content = arguments.string("content", content)
         title = arguments.maybe(arguments.string, "title", title)
         description = arguments.maybe(arguments.string, "description", description)
-        key = keys.entry_key(content, title) if key is None else blocks.check_key(key)
+        key = keyed(content, title) if key is None else blocks.check_key(key)
         self._blocks.make_ready(entry)
         call(entry.provider.set, key, content, description)
         return key

@@ -11,8 +11,10 @@ from plait.logic import blocks, prompt, providers
 from plait.logic.providers import WritableProvider
 from plait.logic.shape import is_object
 from plait.model import Block, Value
-from plait.pauses import Mutex, call
+from plait.pauses import Mutex, aside, call
 
+LARGE: Final = 1 << 18
+"""From how many characters on a prompt is rendered beside the event loop."""
 TRIES: Final = 100
 """How often a refresh is done anew when others refresh at the same time."""
 NOTE: Final = "These blocks have changed since the system prompt was written. This is what they hold now:"
@@ -131,7 +133,9 @@ class Prompt:
         found = [self._blocks.read(entry) for entry in entries]
         reminding = {entry.spec.label for entry in entries if entry.spec.remind}
         versions = {block.label: block.version for block in found if block.version is not None}
-        return Rendered(prompt.render(found, always=reminding), versions)
+        large = sum(len(block.content) for block in found) > LARGE
+        text = aside(lambda: prompt.render(found, always=reminding)) if large else None
+        return Rendered(prompt.render(found, always=reminding) if text is None else text, versions)
 
     def reminder(self) -> str | None:
         """What the blocks to remind of hold now, of those that read otherwise in the frozen prompt."""

@@ -1004,14 +1004,14 @@ def composed(
     compact_after: int | None,
 ) -> None:
     """Give a handle what was passed with it."""
-    for spec in context:
-        session.with_context(**structs.asdict(spec))
     if cached_prompt is not False:
         session.with_cached_prompt(None if cached_prompt is True else cached_prompt)
-    if on_compaction is not None:
-        session.on_compaction(on_compaction)
     if compact_after is not None:
         session.compact_after(compact_after)
+    if on_compaction is not None:
+        session.on_compaction(on_compaction)
+    for spec in context:
+        session.with_context(**structs.asdict(spec))
 
 
 def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal["raise", "branch"]) -> Expect | None:

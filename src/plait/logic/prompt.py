@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Final
 
 from plait.model import Block
@@ -14,10 +15,13 @@ MARK: Final = "> "
 """What a line of a block begins with that would otherwise read as a rule or a header."""
 
 TAGS: Final = ("searchable", "loadable", "readonly", "writable")
-_TAG: Final = re.compile(r"\[(?:searchable|loadable|readonly|writable)\][\W_]*\Z")
+_TAGS: Final = tuple(f"[{tag}" for tag in TAGS)
+_TAG_LENGTH: Final = max(map(len, _TAGS))
 _RULES: Final = "\u2550\u2501=\u2261\u2263\u1400\u2e40\u30a0\ua4ff\u268c\u2017"
 """The character of a rule, the heavy line, and what looks like an equals sign, after NFKC."""
 _RULE_LEAST: Final = 8
+_LEAST: Final = 3
+"""Of fewer characters no line is a rule or a header; of three it can be, for NFKC makes three of one."""
 _MARKS: Final = re.compile(f"\\A(?:{MARK})+")
 _BREAKS: Final = re.compile("(\r\n|[\n\r\x85\u2028\u2029])")
 _CONTROLS: Final = {**{n: 0x2400 + n for n in range(0x20) if chr(n) not in "\t\n\r"}, 0x7F: 0x2421}
@@ -91,20 +95,20 @@ def defused(content: str) -> str:
     characters are shown as their pictures, and half surrogate pairs as their escapes, so that the
     prompt is text that every provider takes.
     """
-    content = printable(content)
-    pieces = _BREAKS.split(content)
-    return "".join(
-        piece if n % 2 or not _is_structure(_unmarked(piece)) else MARK + piece for n, piece in enumerate(pieces)
-    )
+    pieces = _BREAKS.split(printable(content))
+    for n in range(0, len(pieces), 2):
+        if _is_quotable(pieces[n]):
+            pieces[n] = MARK + pieces[n]
+    return "".join(pieces)
 
 
 def restored(text: str) -> str:
     """What `defused` was given, control characters and half surrogate pairs aside."""
     pieces = _BREAKS.split(text)
-    return "".join(
-        piece[len(MARK) :] if not n % 2 and piece.startswith(MARK) and _is_structure(_unmarked(piece)) else piece
-        for n, piece in enumerate(pieces)
-    )
+    for n in range(0, len(pieces), 2):
+        if pieces[n].startswith(MARK) and _is_quotable(pieces[n]):
+            pieces[n] = pieces[n][len(MARK) :]
+    return "".join(pieces)
 
 
 def printable(text: str) -> str:
@@ -118,31 +122,40 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def _unmarked(line: str) -> str:
-    return _MARKS.sub("", line)
+def _is_quotable(line: str) -> bool:
+    """Whether a line reads as structure, with whatever marks before it."""
+    if len(line) < _LEAST:
+        return False
+    return _is_structure(_MARKS.sub("", line) if line.startswith(MARK) else line)
 
 
 def _is_structure(line: str) -> bool:
     """Whether a line reads as a rule (mostly characters that draw one), or as a header (a tag at its end)."""
     if not line.isascii():
         line = unicodedata.normalize("NFKC", line)
-    if "]" not in line and _rules(line) < _RULE_LEAST:
+    return _is_rule(line) or ("]" in line and _ends_with_tag(line))
+
+
+def _is_rule(line: str) -> bool:
+    rules = line.count("=") if line.isascii() else sum(map(line.count, _RULES))
+    if rules < _RULE_LEAST:
         return False
-    seen = _visible(line)
-    rules = _rules(seen)
-    return (rules >= _RULE_LEAST and 2 * rules > len(seen)) or _TAG.search(seen.casefold()) is not None
+    return 2 * rules > len(line) or 2 * rules > sum(map(_is_seen, line))
 
 
-def _rules(line: str) -> int:
-    return sum(map(line.count, _RULES))
+def _ends_with_tag(line: str) -> bool:
+    """Whether the last word of a line is a tag in its brackets, whatever signs follow."""
+    end = len(line)
+    while end and not line[end - 1].isalnum():
+        end -= 1
+    if next(filter(_is_seen, islice(line, end, None)), "") != "]":
+        return False
+    word = "".join(islice(filter(_is_seen, reversed(line[:end])), _TAG_LENGTH))
+    return word[::-1].casefold().endswith(_TAGS)
 
 
-def _visible(line: str) -> str:
-    """What can be seen of a line, without spaces."""
-    if line.isascii():
-        return "".join(line.split())
-    return "".join(_seen(line))
-
-
-def _seen(line: str) -> Iterator[str]:
-    return (char for char in line if char not in _BLANKS and unicodedata.category(char) not in _INVISIBLE)
+def _is_seen(char: str) -> bool:
+    """Whether a character shows something."""
+    if char.isascii():
+        return char > " "
+    return char not in _BLANKS and unicodedata.category(char) not in _INVISIBLE

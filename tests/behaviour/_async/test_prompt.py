@@ -13,6 +13,7 @@ from plait import AsyncSession, AsyncSessions, BlockSpec
 from plait.logic.blocks import PROMPT_LABEL
 from tests.behaviour._async.helpers import chain
 from tests.behaviour.providers import Fixed, Labelled, Notes
+from tests.dose import dose
 from tests.unit.hostile import RULE
 
 SOUL = BlockSpec("soul", description="Identity", provider=Fixed("Be kind."))
@@ -44,6 +45,7 @@ async def test_no_blocks_are_an_empty_prompt_which_is_kept_like_any_other(
 
 @pytest.mark.parametrize("cached", [True, False])
 async def test_writes_do_not_change_it_and_a_refresh_does(sessions: AsyncSessions, cached: bool) -> None:
+    """B-126"""
     session = sessions.session("s", context=[SOUL, MEMORY], cached_prompt=cached)
     before = await session.freeze_system_prompt()
     await session.context.replace("memory", "User likes tea.")
@@ -117,6 +119,25 @@ async def test_a_prompt_outlives_a_clear(sessions: AsyncSessions) -> None:
     await session.context.replace("memory", "tea")
     await session.clear()
     assert await session.freeze_system_prompt() == before
+
+
+async def test_a_fork_goes_on_with_the_prompt_of_its_source(sessions: AsyncSessions) -> None:
+    """Its messages are those of the source, so its prefix is, too."""
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    await session.append(plait.user("hello"))
+    before = await session.freeze_system_prompt()
+    await session.context.replace("memory", "tea")
+    fork = (await session.fork("fork")).with_context("memory").with_cached_prompt()
+    assert await fork.freeze_system_prompt() == before
+    assert "tea" in await fork.refresh_system_prompt()
+    assert await session.freeze_system_prompt() == before
+
+
+async def test_a_long_block_is_rendered_like_a_short_one(sessions: AsyncSessions) -> None:
+    text = "word " * dose(short=60_000, soak=2_000_000)
+    session = sessions.session("s", context=["memory"])
+    await session.context.replace("memory", text)
+    assert (await session.freeze_system_prompt()).endswith(f"{RULE}\n{text}")
 
 
 async def test_a_refresh_that_fails_leaves_the_prompt_as_it_was(sessions: AsyncSessions) -> None:

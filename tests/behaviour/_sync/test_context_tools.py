@@ -10,6 +10,7 @@ import pytest
 import plait
 from plait import Session, Sessions, Tool, BlockSpec
 from tests.behaviour.providers import Books, Failing, Fixed, Manual, Notes, Pile, Reading
+from tests.dose import dose
 from tests.unit.hostile import HOSTILE
 
 
@@ -343,6 +344,48 @@ def test_hostile_text_in_every_field_is_only_text(
     ]
     assert len(headers) == 6
     assert prompt.split("\n").count("═" * 46) == 12
+
+
+@pytest.mark.parametrize("what", ["section", "controls", "half a pair", "right to left", "quotes"])
+def test_very_long_text_in_every_field_is_only_text(everything: Session, what: str) -> None:
+    size = dose(short=1 << 16, soak=10 << 20)
+    text = HOSTILE[what] * (size // len(HOSTILE[what]) + 1)
+    everything.with_context("kept", kind="documents").with_context("free")
+    about = {"title": text, "description": text}
+    for one in everything.tools():
+        for label in ("kept", "free", "memory", text):
+            given = {
+                "label": label,
+                "content": text,
+                "query": text,
+                "key": text,
+                "name": text,
+                "path": text,
+                "metadata": about,
+            }
+            assert isinstance(one.call(given), str)
+    free = everything.context.block("free")
+    assert free is not None and free.content == text
+    prompt = everything.refresh_system_prompt()
+    assert prompt.split("\n").count("═" * 46) == 12
+
+
+def test_a_message_that_a_provider_refuses_can_be_left_out(everything: Session) -> None:
+    """B-130: one bad item does not end a conversation."""
+    everything.append(plait.user("hello", id="good"))
+    everything.append(
+        {
+            "id": "bad",
+            "role": "user",
+            "parts": [{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}],
+        }
+    )
+    everything.append(plait.assistant("hm", id="last"))
+    everything.omit("bad")
+    assert [message.id for message in everything.history(for_model=True)] == ["good", "last"]
+    assert [message.id for message in everything.transcript()] == ["good", "bad", "last"]
+    report = everything.prefix_report()
+    assert report.intact
 
 
 def test_what_fails_below_is_told_to_the_model(sessions: Sessions) -> None:

@@ -13,6 +13,7 @@ from plait import Session, Sessions, BlockSpec
 from plait.logic.blocks import PROMPT_LABEL
 from tests.behaviour._sync.helpers import chain
 from tests.behaviour.providers import Fixed, Labelled, Notes
+from tests.dose import dose
 from tests.unit.hostile import RULE
 
 SOUL = BlockSpec("soul", description="Identity", provider=Fixed("Be kind."))
@@ -44,6 +45,7 @@ def test_no_blocks_are_an_empty_prompt_which_is_kept_like_any_other(
 
 @pytest.mark.parametrize("cached", [True, False])
 def test_writes_do_not_change_it_and_a_refresh_does(sessions: Sessions, cached: bool) -> None:
+    """B-126"""
     session = sessions.session("s", context=[SOUL, MEMORY], cached_prompt=cached)
     before = session.freeze_system_prompt()
     session.context.replace("memory", "User likes tea.")
@@ -117,6 +119,25 @@ def test_a_prompt_outlives_a_clear(sessions: Sessions) -> None:
     session.context.replace("memory", "tea")
     session.clear()
     assert session.freeze_system_prompt() == before
+
+
+def test_a_fork_goes_on_with_the_prompt_of_its_source(sessions: Sessions) -> None:
+    """Its messages are those of the source, so its prefix is, too."""
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    session.append(plait.user("hello"))
+    before = session.freeze_system_prompt()
+    session.context.replace("memory", "tea")
+    fork = (session.fork("fork")).with_context("memory").with_cached_prompt()
+    assert fork.freeze_system_prompt() == before
+    assert "tea" in fork.refresh_system_prompt()
+    assert session.freeze_system_prompt() == before
+
+
+def test_a_long_block_is_rendered_like_a_short_one(sessions: Sessions) -> None:
+    text = "word " * dose(short=60_000, soak=2_000_000)
+    session = sessions.session("s", context=["memory"])
+    session.context.replace("memory", text)
+    assert (session.freeze_system_prompt()).endswith(f"{RULE}\n{text}")
 
 
 def test_a_refresh_that_fails_leaves_the_prompt_as_it_was(sessions: Sessions) -> None:

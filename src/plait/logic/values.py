@@ -86,9 +86,9 @@ def _about(label: str, description: str | None, metadata: Mapping[str, Any]) -> 
     if description is not None:
         _check_string(description, f"the description of {label!r}")
         about["description"] = description
-    if metadata:
-        about["metadata"] = dict(metadata)
     try:
+        if metadata:
+            about["metadata"] = dict(metadata)
         text = jsontext.encode(about)
         if jsontext.decode(text) == about:
             return text

@@ -523,6 +523,8 @@ class ValueTests:
             {"metadata": {"k": float("nan")}},
             {"metadata": {"k": {1, 2}}},
             {"metadata": {1: "k"}},
+            {"metadata": 3},
+            {"metadata": "text"},
             {"metadata": {"k": (1, 2)}},
             {"tokens": -1},
             {"tokens": "3"},

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import plait
-from plait import providers
+from plait import mcp, providers
 from tests.docs.pages import DOCS, blocks, headings
 
 API, ERRORS = DOCS / "reference" / "api.md", DOCS / "reference" / "errors.md"
@@ -109,3 +109,8 @@ def test_every_provider_has_its_place_on_its_page(name: str) -> None:
 def test_a_function_of_the_providers_is_written_as_it_is(item: Any) -> None:
     written = f"`{signature(item).partition(' -> ')[0]}`".replace("'", '"')
     assert written in (DOCS / "reference" / "providers.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", mcp.__all__)
+def test_every_part_of_the_mcp_server_has_its_place_on_its_page(name: str) -> None:
+    assert re.search(rf"`{name}\b", (DOCS / "howto" / "mcp.md").read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from plait.errors import LimitError, NotFoundError, PlaitError, StoreUnavailableError, UsageError
 from plait.providers import places
-from plait.providers.paths import OWN_PREFIX, check_path, is_ignored, path_problem
+from plait.providers.paths import check_path, is_ignored, path_problem
 from plait.providers.places import Entry, Listing
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Bucket:
         """Every file below the root, of all pages of the listing; `NotFoundError` if the root is absent."""
         found: list[Entry] = []
         left_out: list[tuple[str, str]] = []
-        for path, info in self._find():
+        for path, info in self._find(self._root):
             if is_ignored(path):
                 continue
             if reason := path_problem(path):
@@ -85,10 +85,10 @@ class Bucket:
                 found.append(Entry(path, size if isinstance(size, int) else None))
         return Listing(tuple(sorted(found, key=lambda entry: entry.path)), tuple(sorted(left_out)))
 
-    def _find(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """The paths below the root, of plait's own files too, with what the store says of each."""
+    def _find(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """The paths in a folder, relative to the root, with what the store says of each."""
         self._fs.invalidate_cache()
-        listed = self._ask("list", self._root, lambda: self._fs.find(self._root, detail=True))
+        listed = self._ask("list", folder, lambda: self._fs.find(folder, detail=True))
         if listed is None:
             raise NotFoundError(f"there is nothing at {self.name}")
         start = f"{self._root}/" if self._root else ""
@@ -152,7 +152,10 @@ class Bucket:
 
     def _beside(self, wanted: list[str]) -> dict[str, str]:
         """The descriptions that lie beside, of which only those that exist are asked for."""
-        there = {path for path, _ in self._find() if path.startswith(OWN_PREFIX)}
+        try:
+            there = {path for path, _ in self._find(self._full(places.DESCRIPTIONS))}
+        except NotFoundError:
+            return {}
         files = {path: self._full(beside) for path in wanted if (beside := places.description_path(path)) in there}
         if not files:
             return {}

@@ -45,6 +45,7 @@ from plait.model import (
     Format,
     Hit,
     Imported,
+    LeaseInfo,
     Message,
     Overlay,
     OverlayAdded,
@@ -70,11 +71,13 @@ if typing.TYPE_CHECKING:
     from plait import formats as formats
     from plait._async.context import AsyncContext
     from plait._async.hybrid import AsyncSearchProvider
+    from plait._async.leasing import AsyncLease
     from plait._async.session import AsyncSession
     from plait._async.sessions import AsyncSessions
     from plait._async.tools import AsyncTool
     from plait._sync.context import Context
     from plait._sync.hybrid import SearchProvider
+    from plait._sync.leasing import Lease
     from plait._sync.session import Session
     from plait._sync.sessions import Sessions
     from plait._sync.tools import Tool
@@ -98,6 +101,7 @@ else:
     _LATER = {
         "AgentSkillProvider": "plait.logic.providers",
         "AsyncContext": "plait._async.context",
+        "AsyncLease": "plait._async.leasing",
         "AsyncSearchProvider": "plait._async.hybrid",
         "AsyncSession": "plait._async.session",
         "AsyncSessions": "plait._async.sessions",
@@ -108,6 +112,7 @@ else:
         "Context": "plait._sync.context",
         "ContextProvider": "plait.logic.providers",
         "KeyedWriter": "plait.logic.providers",
+        "Lease": "plait._sync.leasing",
         "NO_RESULT": "plait.logic.legal",
         "SearchProvider": "plait._sync.hybrid",
         "SearchableProvider": "plait.logic.providers",
@@ -143,6 +148,7 @@ __all__ = [
     "AgentSkillProvider",
     "Appended",
     "AsyncContext",
+    "AsyncLease",
     "AsyncSearchProvider",
     "AsyncSession",
     "AsyncSessions",
@@ -173,7 +179,9 @@ __all__ = [
     "InvalidMessageError",
     "KeyedWriter",
     "LeafMovedError",
+    "Lease",
     "LeaseHeldError",
+    "LeaseInfo",
     "LeaseLostError",
     "LimitError",
     "Message",

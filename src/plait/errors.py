@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plait.model import Value
 
 
@@ -92,13 +94,24 @@ class CursorExpiredError(ConflictError):
 
 
 class LeaseHeldError(ConflictError):
-    """Another worker holds this session's turn."""
+    """Another worker holds this session's turn.
+
+    `until` says when it may be taken over, if it is not renewed until then, and `holder` what that
+    worker calls itself.
+    """
 
     retryable = True
+    until: datetime | None = None
+    holder: str = ""
 
 
 class LeaseLostError(ConflictError):
-    """The turn was taken over; this holder's writes are refused."""
+    """The turn was taken over; this holder's writes are refused.
+
+    Stop what the turn was doing. `session_id` says which session it was.
+    """
+
+    session_id: str | None = None
 
 
 class CompactionError(PlaitError):

@@ -472,6 +472,14 @@ class SearchText(Struct, frozen=True):
     text: str | None = None
 
 
+class LeaseInfo(Struct, frozen=True):
+    """Who alone may write to a session: what the holder calls itself, until when, and the session's epoch."""
+
+    holder: str
+    until: dt.datetime
+    epoch: int
+
+
 class SessionPage(Struct, frozen=True):
     """One page of a listing, the most recently active first; `cursor` continues it, `None` ends it."""
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from plait.model import LEAF, Usage
-from plait.store._sync.port import Accounting, Contextual, Overlaying, Restamping, Store
+from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Restamping, Store
 from plait.store.plans import removal
-from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
+from plait.store.protocol import Fence, NewMessage, NewOverlay, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
 
 SCOPE = Scope("tenant", "owner")
@@ -63,6 +64,10 @@ def big_delete(store: Store, ids: list[str]) -> list[str]:
         return store.delete(ref(), ids)
 
 
+def lease(store: Store, id: str = "s") -> Fence:
+    return cast("Leasable", store).acquire_lease(ref(id), "token", ttl_us=1 << 50, holder="me")
+
+
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "append": lambda store: store.append(ref(), [new("x")], parent=LEAF),
     "append a picture": lambda store: store.append(ref(), [new("x", "", OTHER)], parent=LEAF),
@@ -92,6 +97,11 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "delete below an overlay": lambda store: store.delete(ref(), ["b", "a"]),
     "branch off before an overlay": lambda store: store.append(ref(), [new("x")], parent="a"),
     "claim a compaction": claim,
+    "take a lease": lambda store: lease(store),
+    "write under a lease": lambda store: store.append(
+        replace(ref("other"), lease=Fence(1, 1 << 51, 0)), [new("x")], parent=LEAF
+    ),
+    "end a lease": lambda store: cast("Leasable", store).end_lease(ref("other")),
     "count anew": restamp,
     "write a value": lambda store: write_value(store, "new", "new text"),
     "write a value of a new session": lambda store: write_value(store, "", "text", session=ref("new")),
@@ -125,6 +135,7 @@ def prepare(file: Path) -> None:
     overlaying(store).add_overlay(ref(), overlay("o", "b", "p"))
     store.append(ref(), [new("d")], parent="a", activate=False)
     store.append(ref("other"), [new("p", "", PICTURE)], parent=None)
+    lease(store, "other")
     for content in ("first", "second"):
         write_value(store, "", content)
     write_value(store, "long", "\ud83d" * 9_000)
@@ -138,6 +149,8 @@ def everything(store: Store) -> Any:
     """All that can be asked of a store, as values to compare."""
     told: list[Any] = []
     for name in ("s", "other", "new", "copy"):
+        held = cast("Leasable", store).lease(ref(name))
+        told.append(held and (held.holder, held.epoch))
         told += [plain(store.info(ref(name))), plain(store.totals(ref(name))), plain(store.state(ref(name)))]
         leaves = store.leaves(ref(name))
         told += [plain(leaves), plain(store.newest(ref(name)))]

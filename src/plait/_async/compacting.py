@@ -150,6 +150,11 @@ class AsyncCompactor:
         self._warned: set[str] = set()
         self._anchor: tuple[int, int] | None = None  # what a model reported, and the view's estimate then
 
+    def set_up_as(self, other: AsyncCompactor) -> None:
+        """Compact as another handle of the session does."""
+        self.function, self.policy, self.on_error = other.function, other.policy, other.on_error
+        self.state, self._anchor = other.state, other._anchor
+
     # -- when ------------------------------------------------------------------
 
     async def appended(self, results: Iterable[Appended]) -> None:

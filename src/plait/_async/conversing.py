@@ -42,6 +42,12 @@ class AsyncConversing:
         self.toolbox = AsyncToolbox(self.blocks, self.documents)
         self._seen: Seen | None = None
 
+    def set_up_as(self, other: AsyncConversing) -> None:
+        """Have the blocks and the prompt that another handle of the session has."""
+        for entry in other.blocks.entries():
+            self.blocks.declare(entry.spec).seen = entry.seen
+        self.prompt.set_up_as(other.prompt)
+
     async def appended(self, results: Iterable[Appended]) -> None:
         """Messages were appended."""
         if any(entry.skill for entry in self.blocks.entries()):

@@ -48,6 +48,11 @@ class AsyncPrompt:
             raise UsageError("store must keep one text: give an object with get() and set(content)")
         self._values, self._foreign = None, store
 
+    def set_up_as(self, other: AsyncPrompt) -> None:
+        """Keep the prompt where another handle of the session keeps it, and what that froze or found."""
+        self.frozen, self._foreign = other.frozen, other._foreign
+        self._values = None if other._values is None else AsyncValues(self._blocks.place, blocks.PROMPT_LABEL)
+
     @property
     def is_used(self) -> bool:
         """Whether there is, or may be, a frozen prompt."""

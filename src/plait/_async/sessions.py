@@ -18,7 +18,7 @@ from plait._async.importing import check_transcript, import_transcript
 from plait._async.keeping import contextual
 from plait._async.session import AsyncSession, composed, new_id, now_us
 from plait.diagnostics import Telemetry
-from plait.errors import NotFoundError, UnsupportedError, UsageError
+from plait.errors import LeaseHeldError, NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, ids
 from plait.logic.blocks import BlockLike, all_declared
 from plait.logic.chains import Transcript
@@ -358,7 +358,7 @@ class AsyncSessions:
         """Delete sessions not active for `max_age`, and the least active ones beyond `max_count`.
 
         Pinned sessions stay and do not count. Reading does not make a session active. A session
-        that becomes active while this runs is kept. `dry_run` answers the plan and deletes nothing.
+        that becomes active while this runs, or that somebody has a lease on, is kept. `dry_run` answers the plan and deletes nothing.
         """
         if max_age is None and max_count is None:
             raise UsageError("give max_age or max_count: without a rule nothing expires")
@@ -387,7 +387,10 @@ class AsyncSessions:
                 yield info, "age"
 
     async def _delete_if_idle(self, info: SessionInfo) -> bool:
-        return await self._delete(info.id, version=info.version)
+        try:
+            return await self._delete(info.id, version=info.version)
+        except LeaseHeldError:  # a worker is at it, though it has not written for long
+            return False
 
     # -- searching -------------------------------------------------------------
 

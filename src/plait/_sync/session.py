@@ -14,6 +14,7 @@ from plait import chance, times
 from plait._sync import keeping, searching, stamping
 from plait._sync.compacting import Compactor, Compaction, ErrorHandler, policy
 from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
+from plait._sync.leasing import Lease, leasable
 from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
@@ -34,6 +35,7 @@ from plait.model import (
     Hit,
     Json,
     Leaf,
+    LeaseInfo,
     Message,
     Overlay,
     OverlayAdded,
@@ -506,6 +508,51 @@ class Session:
 
     def _prompt_tokens(self) -> int:
         return 0 if self._conversing is None else self._conversing.prompt.tokens()
+
+    # -- leases -----------------------------------------------------------------
+
+    def lease(self, *, ttl_s: float = 30.0, wait_s: float = 0, holder: str | None = None) -> Lease:
+        """The right to write this session's turn alone, for the time of a block.
+
+            with session.lease(ttl_s=30) as turn:
+                turn.append(...)
+
+        `turn` is a handle to the same session whose every write is refused with `LeaseLostError` once
+        somebody else has taken over, which can happen when nothing was heard of this process for
+        `ttl_s` seconds (0.1 to 86,400). While the lease is in force writes by anybody else, other handles of this
+        process included, raise `LeaseHeldError`; reads, forks and the catalogue's entry are free. Entering raises
+        `LeaseHeldError` while another worker holds it, at once or after `wait_s` seconds. `holder` is
+        what others are told of this worker, its process number by default. The session is created if it is absent.
+        """
+        if self._ref.lease is not None:
+            raise UsageError("this handle is under a lease already; its writes are fenced")
+        return Lease(self, ttl_s=ttl_s, wait_s=wait_s, holder=holder)
+
+    def lease_info(self) -> LeaseInfo | None:
+        """Who alone may write to this session now; `None` if anybody may."""
+        return leasable(self._store).lease(self._ref)
+
+    def break_lease(self) -> bool:
+        """End whoever's lease at once: its holder writes no more. `False` if there is none.
+
+        For a worker that is gone for good, or hangs while its heartbeat goes on.
+        """
+        return leasable(self._store).end_lease(self._ref)
+
+    def _under(self, ref: SessionRef) -> Session:
+        """A handle to this session by another ref, set up as this one is."""
+        turn = type(self)(self._sessions, ref)
+        turn._rules = self._rules
+        if self._compactor is not None:
+            turn._compaction().set_up_as(self._compactor)
+        if self._conversing is not None:
+            turn._context().set_up_as(self._conversing)
+        return turn
+
+    def _follow(self, turn: Session) -> None:
+        """Go on in the life of the session that a turn made of it, if this handle has met no other."""
+        if turn._ref.incarnation is not None and not self._ref.over and not turn._ref.over:
+            self._ref.incarnation = turn._ref.incarnation
 
     def _tell(self, change: Change) -> None:
         self._sessions.publish(change)

@@ -121,7 +121,8 @@ class Head(Struct):
     In a write `searched` says that there is a search index to follow the data, and `to_mark` that it
     does not know yet that the session was written to. `tick` is the
     store's, `pulse` the one in which the session last noted where it stood. `removals` says that rows
-    which big deletes have taken away are still there, in whichever session.
+    which big deletes have taken away are still there, in whichever session. `lease_until_us` is set while
+    somebody's lease has not been ended, also when its time is over. `writing` says that this is a write.
     """
 
     session: int
@@ -146,6 +147,8 @@ class Head(Struct):
     pulse: int | None = None
     tick: int = 0
     removals: int = 0
+    lease_until_us: int | None = None
+    writing: bool = False
     changed: bool = False
     located: bool = False
     leaf_id: str | None = None

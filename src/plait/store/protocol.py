@@ -19,18 +19,33 @@ class Scope(Struct, frozen=True):
     owner: str = ""
 
 
+class Fence(Struct):
+    """The lease that the writes of a ref are made under.
+
+    The session has to be in its `epoch` still, else they are refused and `lost` is set. A write
+    keeps the lease alive: if less than two thirds of `ttl_us` are left, for as long again.
+    `until_us` is what is known here of its end, by the database's clock.
+    """
+
+    epoch: int
+    ttl_us: int
+    until_us: int
+    lost: bool = False
+
+
 class SessionRef(Struct):
     """A handle's hold on a session: where it is looked for, and the life of it the handle is bound to.
 
     The store sets `incarnation` after the first committed call that met the session, and refuses
     a ref bound to another life with `SessionDeletedError`, noting in `over` that this one has ended.
-    `None` means not bound yet.
+    `None` means not bound yet. With a `lease` every write through it is refused once that is over.
     """
 
     scope: Scope
     id: str
     incarnation: int | None = None
     over: bool = False
+    lease: Fence | None = None
 
 
 class Media(Struct, frozen=True):

@@ -139,6 +139,8 @@ ON_SESSION: dict[str, Callable[[Session], Any]] = {
     "search": lambda chat: chat.search("of"),
     "search of a path": lambda chat: chat.search("of", leaf="p"),
     "around": lambda chat: chat.around("m"),
+    "lease_info": lambda chat: chat.lease_info(),
+    "break_lease": lambda chat: chat.break_lease(),
     "restamp_tokens with another counter": lambda chat: counted_anew(chat),
 }
 """What a handle does to a session that must be there."""
@@ -338,6 +340,16 @@ def test_tools_prompt_and_report_of_a_scope_know_of_no_other(
     assert bystanders(sessions) == before
 
 
+def test_a_lease_keeps_nobody_of_another_scope_from_writing(
+    sessions: Sessions, outside: Sessions
+) -> None:
+    with outside.session("chat").lease() as turn:
+        turn.append(note("theirs"))
+        assert (sessions.scoped("a_b").session("chat").append(note("ours"))).inserted
+        assert not sessions.scoped("a_b").session("chat").break_lease()
+    assert sessions.scoped("a_b").session("chat").lease_info() is None
+
+
 def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     """A method added later fails here until it is named above, or in the list of those that touch no session."""
     named = {name.split()[0] for name in itertools.chain(ON_SESSIONS, MAKE, ON_SESSION, ITERATE)}
@@ -346,7 +358,7 @@ def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     written |= {"compaction_state", "compaction_done", "search", "build_search_index", "import_transcript"}
     written |= {"changes", "cursor", "watch", "subscribe", "subscribe_to", "publish", "all"}
     written |= {"tools", "reminder", "prefix_report", "freeze_system_prompt", "refresh_system_prompt"}
-    written |= {"with_context", "with_cached_prompt"}
+    written |= {"with_context", "with_cached_prompt", "lease"}
     elsewhere = {"open", "close", "flush", "session", "scoped", "check_json"}  # touch no session
     whole_store = {"backup", "doctor", "vacuum"}
     for face in (Sessions, Session):

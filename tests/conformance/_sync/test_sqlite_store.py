@@ -46,7 +46,7 @@ class TestSQLiteStoreWhileRowsAreLeft(StoreTests):
             pass
 
         monkeypatch.setattr(removal, "ROWS", 0)
-        monkeypatch.setattr(removal, "PART", 1)
+        monkeypatch.setattr(removal, "PART", 7)
         monkeypatch.setattr(removing, "purge", not_yet)
         path = tmp_path / "conformance.db"
         store = PlanStore(SQLiteDriver(Settings(str(path), durability="process")))

@@ -21,6 +21,7 @@ from plait.model import (
     Finding,
     Hit,
     Json,
+    LeaseInfo,
     Message,
     Overlay,
     OverlayAdded,
@@ -42,6 +43,7 @@ from plait.store.plans import (
     change,
     common,
     feed,
+    lease,
     merge,
     overlays,
     read,
@@ -55,6 +57,7 @@ from plait.store.protocol import (
     Creating,
     Described,
     Expect,
+    Fence,
     Graft,
     Kind,
     NewMessage,
@@ -402,6 +405,24 @@ class AsyncPlanStore:
             count += gone
             if not place:
                 return count
+
+    # -- leases ----------------------------------------------------------------
+
+    async def acquire_lease(self, session: SessionRef, token: str, *, ttl_us: int, holder: str) -> Fence:
+        options: dict[str, Any] = {"ttl_us": ttl_us, "holder": holder}
+        return await self.driver.write_async(partial(lease.acquire, session, token, self._mark(), **options))
+
+    async def renew_lease(self, session: SessionRef) -> int:
+        return await self.driver.write_async(partial(lease.renew, session))
+
+    async def release_lease(self, session: SessionRef) -> bool:
+        return await self.driver.write_async(partial(lease.release, session))
+
+    async def end_lease(self, session: SessionRef) -> bool:
+        return await self.driver.write_async(partial(lease.end, session))
+
+    async def lease(self, session: SessionRef) -> LeaseInfo | None:
+        return await self.driver.read_async(partial(lease.info, session))
 
     # -- the feed --------------------------------------------------------------
 

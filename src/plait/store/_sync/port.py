@@ -16,6 +16,7 @@ from plait.model import (
     Damaged,
     Hit,
     Json,
+    LeaseInfo,
     Message,
     Overlay,
     OverlayAdded,
@@ -31,6 +32,7 @@ from plait.store.protocol import (
     Creating,
     Described,
     Expect,
+    Fence,
     Graft,
     Kind,
     NewMessage,
@@ -390,6 +392,40 @@ class Overlaying(Store, Protocol):
 
     def release_compaction(self, session: SessionRef, token: str) -> None:
         """Give the right back; harmless if it is not held any more."""
+        ...
+
+
+class Leasable(Store, Protocol):
+    """A store that can let one worker alone write to a session, and refuses whoever's time is over.
+
+    A lease is fenced: a session has an epoch that goes on whenever a lease begins or ends, and a write
+    through a ref with a `lease` is refused with `LeaseLostError`, in the same transaction, unless the session is in that
+    epoch still. While a lease is in force every other write of what the session holds is refused with
+    `LeaseHeldError`: messages, the leaf, overlays, state, values, compaction, clear and delete, but not the catalogue's entry.
+    Once its time is over, whoever writes or takes a lease first ends it. Time is the database's.
+    """
+
+    def acquire_lease(self, session: SessionRef, token: str, *, ttl_us: int, holder: str) -> Fence:
+        """Begin a lease, creating the session if it is absent; `LeaseHeldError` if another is in force.
+
+        The same token again answers the same lease, kept for as long again.
+        """
+        ...
+
+    def renew_lease(self, session: SessionRef) -> int:
+        """Keep the ref's lease for as long again; answers until when. `LeaseLostError` if it is over."""
+        ...
+
+    def release_lease(self, session: SessionRef) -> bool:
+        """End the ref's lease; `False` if it was over already."""
+        ...
+
+    def end_lease(self, session: SessionRef) -> bool:
+        """End whoever's lease; `False` if there is none."""
+        ...
+
+    def lease(self, session: SessionRef) -> LeaseInfo | None:
+        """Who holds a lease that is in force."""
         ...
 
 

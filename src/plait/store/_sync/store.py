@@ -21,6 +21,7 @@ from plait.model import (
     Finding,
     Hit,
     Json,
+    LeaseInfo,
     Message,
     Overlay,
     OverlayAdded,
@@ -42,6 +43,7 @@ from plait.store.plans import (
     change,
     common,
     feed,
+    lease,
     merge,
     overlays,
     read,
@@ -55,6 +57,7 @@ from plait.store.protocol import (
     Creating,
     Described,
     Expect,
+    Fence,
     Graft,
     Kind,
     NewMessage,
@@ -402,6 +405,24 @@ class PlanStore:
             count += gone
             if not place:
                 return count
+
+    # -- leases ----------------------------------------------------------------
+
+    def acquire_lease(self, session: SessionRef, token: str, *, ttl_us: int, holder: str) -> Fence:
+        options: dict[str, Any] = {"ttl_us": ttl_us, "holder": holder}
+        return self.driver.write(partial(lease.acquire, session, token, self._mark(), **options))
+
+    def renew_lease(self, session: SessionRef) -> int:
+        return self.driver.write(partial(lease.renew, session))
+
+    def release_lease(self, session: SessionRef) -> bool:
+        return self.driver.write(partial(lease.release, session))
+
+    def end_lease(self, session: SessionRef) -> bool:
+        return self.driver.write(partial(lease.end, session))
+
+    def lease(self, session: SessionRef) -> LeaseInfo | None:
+        return self.driver.read(partial(lease.info, session))
 
     # -- the feed --------------------------------------------------------------
 

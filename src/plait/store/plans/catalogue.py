@@ -68,8 +68,8 @@ def put_session(
     pinned: bool | None,
     metadata: Mapping[str, Any] | None,
 ) -> Plan[Described | None]:
-    """Create a session or change its catalogue entry."""
-    head = yield from common.take(ref)
+    """Create a session or change its catalogue entry, which is no part of a turn: no lease is in the way."""
+    head = yield from common.take(ref, fenced=False)
     if head is not None and create == "new":
         raise ConflictError(f"session {ref.id!r} exists already; use get_or_create, or another id", session_id=ref.id)
     if head is None and create == "never":
@@ -123,8 +123,8 @@ def _write_info(head: Head, row: Row) -> Plan[None]:
 
 
 def add_usage(ref: SessionRef, more: Usage, mark: Mark) -> Plan[SessionInfo | None]:
-    """Add to what a session has used."""
-    head = yield from common.take(ref)
+    """Add to what a session has used, whoever has a lease on it."""
+    head = yield from common.take(ref, fenced=False)
     if head is None:
         return None
     old = yield from _info_row(head)
@@ -191,6 +191,8 @@ def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> P
     yield Do("drop_info", (head.session,))
     yield Put("add_purge", [(head.incarnation,)])
     yield from values.leave(head)
+    if head.lease_until_us is not None:
+        yield from common.end_lease(head)
     yield from common.record(head, "delete session", mark, {})
     head.live = head.leaf = head.messages = head.bytes = head.tokens = head.overlays = 0
     head.set_path((0, 0, 0))

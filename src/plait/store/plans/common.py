@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from plait import jsontext
-from plait.errors import LimitError, SessionDeletedError
+from plait import jsontext, times
+from plait.errors import LeaseHeldError, LeaseLostError, LimitError, SessionDeletedError
 from plait.logic.ids import SHARED_SESSION, can_be_stored, is_hidden
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of, seq_of, strand_of
 from plait.model import Json, Leaf, Parent
 from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Row, Take, Turn
-from plait.store.protocol import Path, Range, SessionRef
+from plait.store.protocol import Fence, Path, Range, SessionRef
 
 BUCKET_US = 60 * 1_000_000
 """Coarse time of the activity table: a session moves in it at most once a minute."""
@@ -32,10 +32,16 @@ class Mark(Struct, frozen=True):
     operation: str
 
 
-def take(ref: SessionRef) -> Plan[Head | None]:
-    """The head of a live session, or `None`; refuses a ref bound to another life of it."""
+def take(ref: SessionRef, *, fenced: bool = True) -> Plan[Head | None]:
+    """The head of a live session, or `None`; refuses a ref bound to another life of it.
+
+    In a write it also refuses whoever may not write now because of a lease, unless the session is
+    only read (not `fenced`).
+    """
     head: Head | None = yield Take(ref)
     if head is not None and head.live and head.incarnation == ref.incarnation:
+        if head.lease_until_us is not None or ref.lease is not None:
+            yield from _fence(ref, head, fenced)
         return head
     if ref.incarnation is not None:
         ref.over = True
@@ -45,9 +51,67 @@ def take(ref: SessionRef) -> Plan[Head | None]:
         )
     if head is None or not head.live:
         return None
-    if ref.incarnation is None:
-        yield Bind(ref, head.incarnation)
+    yield from _fence(ref, head, fenced)
+    yield Bind(ref, head.incarnation)
     return head
+
+
+def now_us() -> Plan[int]:
+    """The time by the database's clock."""
+    ((now,),) = yield Ask("now")
+    return int(now)
+
+
+def _fence(ref: SessionRef, head: Head, fenced: bool) -> Plan[None]:
+    """Let only the holder of a session's lease write, and whoever comes once its time is over: that ends it."""
+    if not (fenced and head.writing) or (head.lease_until_us is None and ref.lease is None):
+        return
+    now = yield from now_us()
+    lease = ref.lease
+    if lease is None:
+        assert head.lease_until_us is not None
+        if head.lease_until_us > now:
+            yield from refuse_held(ref, head)
+        yield from end_lease(head)
+        return
+    if head.epoch != lease.epoch or head.lease_until_us is None:
+        lease.lost = True
+        raise LeaseLostError(
+            f"the lease on session {ref.id!r} is over: it was taken over, broken or given back, or somebody has written after it ran out; "
+            "stop this turn, and take a new lease to go on from what is there",
+            session_id=ref.id,
+        )
+    lease.until_us = head.lease_until_us
+    if head.lease_until_us - now < lease.ttl_us * 2 // 3:
+        yield from extend_lease(head, lease, now)
+
+
+def extend_lease(head: Head, lease: Fence, now: int) -> Plan[None]:
+    """Keep a lease for as long again."""
+    head.lease_until_us = lease.until_us = now + lease.ttl_us
+    yield Do("renew_lease", (lease.until_us, head.session))
+
+
+def end_lease(head: Head) -> Plan[None]:
+    """End a lease: whoever held it writes no more."""
+    yield Do("drop_lease", (head.session,))
+    head.lease_until_us = None
+    head.epoch += 1
+    head.changed = True
+
+
+def refuse_held(ref: SessionRef, head: Head) -> Plan[None]:
+    """Raise `LeaseHeldError` that says who holds the lease, and until when."""
+    rows = yield Ask("find_lease", (head.session,))
+    until_us, _, holder = rows[0]
+    until = times.from_us(until_us)
+    raise LeaseHeldError(
+        f"session {ref.id!r} is leased to {holder or 'somebody else'} until {until.isoformat()}; try again then, "
+        "or break_lease() if that worker is gone for good",
+        session_id=ref.id,
+        holder=holder,
+        until=until,
+    )
 
 
 def take_or_create(ref: SessionRef, mark: Mark) -> Plan[Head]:

@@ -535,7 +535,7 @@ def claim(ref: SessionRef, token: str, now_us: int, until_us: int) -> Plan[bool]
 
 def release(ref: SessionRef, token: str) -> Plan[None]:
     """Give the right to compact the session back, if it is still held."""
-    head = yield from common.take(ref)
+    head = yield from common.take(ref, fenced=False)
     rows: list[Row] = (yield Ask("find_claim", (head.incarnation,))) if head else []
     if head is not None and rows and rows[0][0] == token:
         yield Do("drop_claim", (head.incarnation,))

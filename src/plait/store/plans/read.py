@@ -479,7 +479,7 @@ def totals_of(head: Head, counted: Counted) -> Plan[Totals]:
 
 def changed_since(ref: SessionRef, path: Path) -> Plan[bool]:
     """Whether the path was changed since it was fixed: a message updated or deleted, an overlay added or removed."""
-    head = yield from common.take(ref)
+    head = yield from common.take(ref, fenced=False)
     if head is None or head.incarnation != path.incarnation:
         return True
     changed = yield from common.changed_keys(head, path.version)

@@ -60,7 +60,7 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
     assert head is not None
     old: Head | None = yield Take(target)
     if old is not None:  # the tombstone of an earlier life, which may have had another since the stage was begun
-        head.next_seq = max(head.next_seq, old.next_seq)
+        head.next_seq, head.epoch = max(head.next_seq, old.next_seq), max(head.epoch, old.epoch)
         yield from _renumber(head, old)
     yield from common.record(head, "session", mark, {"created": True})
     if head.to_mark:
@@ -103,7 +103,7 @@ def publish_copy(
         yield from unchanged(source, path)
     head = yield from common.take(stage)
     assert head is not None
-    origin = yield from common.take(source)
+    origin = yield from common.take(source, fenced=False)
     if origin is not None and path is not None and head.leaf:
         yield from overlays.copy(origin, path.ranges, stage, head, mark)
     if origin is not None and path is not None:

@@ -273,7 +273,7 @@ def any_of(ref: SessionRef) -> Plan[bool]:
 
 def copy_step(source: SessionRef, stage: SessionRef, after: int, mark: Mark) -> Plan[tuple[int, bool]]:
     """Copy what the next values say, in the order of their numbers; the last number, and whether that was all."""
-    head, origin = (yield from common.take(stage)), (yield from common.take(source))
+    head, origin = (yield from common.take(stage)), (yield from common.take(source, fenced=False))
     assert head is not None
     shelves: Sequence[Row] = (yield Ask("find_shelf", (origin.session,))) if origin is not None else []
     if not shelves:

@@ -9,7 +9,8 @@ SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, byt
        path_messages, path_bytes, path_tokens, created_at, active_at,
        overlays, hidden_messages, hidden_bytes, hidden_tokens,
        (SELECT p.tick FROM plait.latest_pulse AS p WHERE p.home = :home AND p.session = s.session),
-       (SELECT max(tick) FROM plait.tick), 0
+       (SELECT max(tick) FROM plait.tick), 0,
+       (SELECT l.until FROM plait.lease AS l WHERE l.home = :home AND l.session = s.session)
   FROM plait.session AS s WHERE home = :home AND tenant = :tenant AND owner = :owner AND id = :id;
 
 -- create_session
@@ -786,6 +787,28 @@ DELETE FROM plait.overlay WHERE home = :home AND incarnation = :incarnation;
 -- Remove what the overlays of a life that is over cover.
 DELETE FROM plait.overlay_range WHERE home = :home
    AND overlay IN (SELECT o.overlay FROM plait.overlay AS o WHERE o.home = :home AND o.incarnation = :incarnation);
+
+-- now
+-- The time by the clock of the database, in microseconds.
+SELECT (extract(epoch FROM now()) * 1000000)::bigint;
+
+-- find_lease
+-- Who alone may write to a session.
+SELECT until, token, holder FROM plait.lease WHERE home = :home AND session = :session;
+
+-- set_lease
+-- Somebody alone may write to a session until a time.
+INSERT INTO plait.lease (home, session, until, token, holder) VALUES (:home, :session, :until, :token, :holder)
+    ON CONFLICT (home, session) DO UPDATE
+   SET until = excluded.until, token = excluded.token, holder = excluded.holder;
+
+-- renew_lease
+-- For longer.
+UPDATE plait.lease SET until = :until WHERE home = :home AND session = :session;
+
+-- drop_lease
+-- Anybody may write to a session.
+DELETE FROM plait.lease WHERE home = :home AND session = :session;
 
 -- find_claim
 -- Who is compacting a session.

@@ -272,6 +272,7 @@ class Writing(Executor):
             if head is None:
                 return None
             mark = self._run(self._texts["search_mark"], (*key[:2], head.incarnation)).fetchall()
+            head.writing = True
             head.searched, head.to_mark = bool(mark), mark == [(0,)]
             self._heads[key] = head
         self._taken[key] = head

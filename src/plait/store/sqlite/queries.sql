@@ -8,7 +8,8 @@ SELECT session, incarnation, live, next_seq, leaf, version, epoch, messages, byt
        path_messages, path_bytes, path_tokens, created_at, active_at,
        overlays, hidden_messages, hidden_bytes, hidden_tokens,
        (SELECT tick FROM latest_pulse WHERE session = session.session),
-       (SELECT value FROM counter WHERE name = 'tick'), EXISTS (SELECT 1 FROM removal WHERE state = 1)
+       (SELECT value FROM counter WHERE name = 'tick'), EXISTS (SELECT 1 FROM removal WHERE state = 1),
+       (SELECT until FROM lease WHERE session = session.session)
   FROM session WHERE tenant = :tenant AND owner = :owner AND id = :id;
 
 -- create_session
@@ -719,6 +720,27 @@ DELETE FROM overlay WHERE incarnation = :incarnation;
 -- purge_overlay_ranges
 -- Remove what the overlays of a life that is over cover.
 DELETE FROM overlay_range WHERE overlay IN (SELECT overlay FROM overlay WHERE incarnation = :incarnation);
+
+-- now
+-- The time by the clock of the database's machine, in microseconds.
+SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER);
+
+-- find_lease
+-- Who alone may write to a session.
+SELECT until, token, holder FROM lease WHERE session = :session;
+
+-- set_lease
+-- Somebody alone may write to a session until a time.
+INSERT INTO lease (session, until, token, holder) VALUES (:session, :until, :token, :holder)
+    ON CONFLICT (session) DO UPDATE SET until = excluded.until, token = excluded.token, holder = excluded.holder;
+
+-- renew_lease
+-- For longer.
+UPDATE lease SET until = :until WHERE session = :session;
+
+-- drop_lease
+-- Anybody may write to a session.
+DELETE FROM lease WHERE session = :session;
 
 -- find_claim
 -- Who is compacting a session.

@@ -38,6 +38,7 @@ from plait.store.protocol import (
     Stat,
     Written,
 )
+from plait.testing._async.lease_tests import AsyncLeaseTests
 from plait.testing._async.value_tests import AsyncValueTests
 
 _NEW_YEAR_US = 1_767_225_600_000_000  # the first moment of 2026
@@ -79,7 +80,7 @@ HOSTILE_TEXTS = [
 ]
 
 
-class AsyncStoreTests(AsyncValueTests):
+class AsyncStoreTests(AsyncLeaseTests, AsyncValueTests):
     """What every store must do, as a test class to inherit from.
 
     A subclass gives a pytest fixture named `store` that yields an opened, empty store and closes
@@ -2377,6 +2378,25 @@ class AsyncStoreTests(AsyncValueTests):
         await store.append(self.ref(), [self.picture("p", data, upload="claim")], parent=LEAF)
         assert (await self.must(store, "p")).parts[0]["url"] == _data_url(data)
         assert await _drain(store.read_attachment(self.ref(), "p", 0)) == data
+
+    async def test_very_many_messages_are_deleted_at_once(self, store: AsyncStore) -> None:
+        ids = [f"m{n}" for n in range(1500)]
+        await store.append(self.ref(), [self.message(id) for id in ids], parent=LEAF)
+        await store.append(self.ref(), [self.message("aside")], parent="m700", activate=False)
+        doomed = [*ids[5:600:2], *ids[700:1490]]
+        assert await store.delete(self.ref(), [*doomed, "absent"]) == doomed
+        left = [id for id in ids if id not in set(doomed)]
+        path = await store.path(self.ref(), LEAF)
+        assert path is not None
+        assert [stat.id for stat in await store.stats(self.ref(), path, limit=2000)] == left
+        totals = await store.totals(self.ref())
+        assert (totals.messages, totals.path_messages) == (len(left) + 1, len(left))
+        aside = await store.get(self.ref(), "aside")
+        assert isinstance(aside, Message) and aside.parent_id == "m699"
+        assert await store.delete(self.ref(), ids) == left
+        assert (await store.totals(self.ref())).messages == 1
+        leaf = await store.leaf(self.ref())
+        assert isinstance(leaf, Message) and (leaf.id, leaf.parent_id) == ("aside", None)
 
     async def test_a_claim_that_nobody_made_is_refused(self, store: AsyncStore) -> None:
         await self.pictures(store, "s", "p")

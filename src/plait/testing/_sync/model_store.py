@@ -41,6 +41,7 @@ from plait.model import (
     Hit,
     Json,
     Leaf,
+    LeaseInfo,
     Message,
     Overlay,
     OverlayAdded,
@@ -56,6 +57,7 @@ from plait.store.protocol import (
     Creating,
     Described,
     Expect,
+    Fence,
     Graft,
     Kind,
     Laid,
@@ -85,6 +87,7 @@ from plait.testing.log import (
     session_cursor,
 )
 from plait.testing.shelf import Shelf
+from plait.testing.turns import Turns
 
 _PIECE = 1 << 20
 
@@ -176,6 +179,7 @@ class ModelStore:
         self._blobs: dict[tuple[Scope, bytes], bytes] = {}
         self._uploads: dict[tuple[Scope, str], bytes] = {}
         self._log = Log()
+        self._turns = Turns()
         self._latest_us = 0
         self._stages = 0
         self._closed = False
@@ -206,6 +210,7 @@ class ModelStore:
         refuse_other: bool = False,
     ) -> list[Written]:
         """Add a chain of messages after `parent`, all or none; an id that is there is left as it is."""
+        self._fence(session)
         life = self._look(session)
         counters = self._counters.get(_key(session)) or _Counters()
         branched = _moved(expect, life, counters, messages)
@@ -238,6 +243,7 @@ class ModelStore:
 
     def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
         """Replace the content of the message with this id; its seq, parent and time stay."""
+        self._fence(session)
         life = self._look(session)
         row = life.rows.get(message.id) if life else None
         if life is not None and row is not None:
@@ -257,6 +263,7 @@ class ModelStore:
 
     def delete(self, session: SessionRef, ids: Sequence[str]) -> list[str]:
         """Remove these messages, their children going to the nearest surviving ancestor."""
+        self._fence(session)
         life = self._find(session)
         if life is None:
             return []
@@ -281,6 +288,7 @@ class ModelStore:
 
     def clear(self, session: SessionRef) -> bool:
         """Remove every message and begin a new incarnation, to which `session` is then bound."""
+        self._fence(session)
         life = self._find(session)
         if life is None or not life.rows:
             return False
@@ -295,6 +303,7 @@ class ModelStore:
 
     def checkout(self, session: SessionRef, id: str) -> bool:
         """Make this message the active leaf; `False` if it is so already; `NotFoundError` if absent."""
+        self._fence(session)
         life = self._look(session)
         if life is None or id not in life.rows:
             raise NotFoundError(f"checkout: there is no message {id!r} in session {session.id!r}")
@@ -383,6 +392,7 @@ class ModelStore:
 
     def stage_more(self, target: SessionRef, count: int) -> SessionRef:
         """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
+        self._fence(target)
         if self._find(target) is None:
             raise NotFoundError(f"there is no session {target.id!r} to add to")
         self._stages += 1
@@ -395,6 +405,7 @@ class ModelStore:
 
     def merge(self, stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf: str | None) -> int:
         """Add the staged messages to `target`, all at once, its roots below the messages that `grafts` say."""
+        self._fence(target)
         source, life = self._look(stage), self._find(target)
         if source is None or life is None:
             raise NotFoundError(f"session {target.id!r} was deleted while it was added to")
@@ -559,6 +570,7 @@ class ModelStore:
         change: Literal["overlay", "compact"] = "overlay",
     ) -> OverlayAdded:
         """Lay an overlay on the messages of the path to `leaf` from `from_id` to `to_id`, or on a span."""
+        self._fence(session)
         life = self._look(session)
         if life is None:
             raise NotFoundError(f"there is no session {session.id!r} to lay an overlay on")
@@ -617,6 +629,7 @@ class ModelStore:
 
     def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
         """Take an overlay away; answers what it was, `None` if there is none."""
+        self._fence(session)
         life = self._find(session)
         if life is None or id not in life.overlays:
             return None
@@ -639,6 +652,7 @@ class ModelStore:
 
     def claim_compaction(self, session: SessionRef, token: str, *, until_us: int) -> bool:
         """Take the right to compact this session until a time, unless somebody else has it."""
+        self._fence(session)
         life = self._find(session)
         if life is None or (life.claim and life.claim[0] != token and life.claim[1] > self._now_us()):
             return False
@@ -664,6 +678,39 @@ class ModelStore:
                 laid.stale = True
                 event = self._record(session, "overlay", (laid.new.id,), laid)
                 life.altered.append((event.version, laid.places[-1]))
+
+    # -- leases
+
+    def acquire_lease(self, session: SessionRef, token: str, *, ttl_us: int, holder: str) -> Fence:
+        """Begin a lease, creating the session if it is absent; `LeaseHeldError` if another is in force."""
+        if self._look(session) is None:
+            self._begin(session, self._now_us())
+            self._record(session, "session")
+        self._find(session)
+        return self._turns.acquire(_key(session), token, ttl_us, holder, self._now_us())
+
+    def renew_lease(self, session: SessionRef) -> int:
+        """Keep the ref's lease for as long again; answers until when. `LeaseLostError` if it is over."""
+        self._check_open()
+        return self._turns.renew(_key(session), session, self._now_us())
+
+    def release_lease(self, session: SessionRef) -> bool:
+        """End the ref's lease; `False` if it was over already."""
+        self._check_open()
+        return self._turns.release(_key(session), session)
+
+    def end_lease(self, session: SessionRef) -> bool:
+        """End whoever's lease; `False` if there is none."""
+        return self._find(session) is not None and self._turns.end(_key(session))
+
+    def lease(self, session: SessionRef) -> LeaseInfo | None:
+        """Who holds a lease that is in force."""
+        return self._turns.info(_key(session), self._now_us()) if self._find(session) is not None else None
+
+    def _fence(self, session: SessionRef) -> None:
+        """Refuse a write that a lease is in the way of."""
+        if self._look(session) is not None:
+            self._turns.check(_key(session), session, self._now_us())
 
     # -- search
 
@@ -750,6 +797,7 @@ class ModelStore:
 
     def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
         """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
+        self._fence(session)
         life = self._find(session)
         life = life or self._begin(session, created_at_us)
         merged = _merged(life.state, patch)
@@ -773,12 +821,14 @@ class ModelStore:
 
     def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
         """Remove the session with all it holds; `False` if there is none, or if it has left `version`."""
+        self._fence(session)
         if self._find(session) is None:
             return False
         if version not in (None, self._counters[_key(session)].version):
             return False
         if self._lives.pop(_key(session)).shelf.values:
             self._counters[_key(session)].values = self._counters[_key(session)].version
+        self._turns.end(_key(session))
         self._record(session, "delete session").moved = True
         self._drop_unused(session.scope)
         return True
@@ -820,6 +870,7 @@ class ModelStore:
         least_version: int = 0,
     ) -> Value:
         """Write the next version, or (`None`) one that says the value is deleted; answers it."""
+        self._fence(session)
         new = prepare_value(label, key, content, description, metadata, tokens)
         check_operation(operation)
         life = self._look(session)

@@ -207,7 +207,7 @@ class AsyncExecutor:
         if found is None:
             return None
         head = Head.of(found)
-        head.searched, head.to_mark = True, not marked
+        head.writing, head.searched, head.to_mark = True, True, not marked
         self._known.recall(key, head)
         self._taken[key] = Taken(ref.id, head, where, _stand(head))
         return head

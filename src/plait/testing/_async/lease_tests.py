@@ -1,0 +1,282 @@
+"""The contract of a store's leases, as tests: a part of the tests of a store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from plait.errors import LeaseHeldError, LeaseLostError, SessionDeletedError
+from plait.model import LEAF, Usage
+from plait.store._async.port import (
+    AsyncAccounting,
+    AsyncContextual,
+    AsyncLeasable,
+    AsyncMerging,
+    AsyncOverlaying,
+    AsyncRestamping,
+    AsyncStore,
+)
+from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
+
+_NOW_US = 1_767_225_600_000_000
+_SCOPE = Scope("acme", "alice")
+_HOUR_US = 3_600_000_000
+_numbers: Iterator[int] = itertools.count()
+
+Write = Callable[[AsyncStore, SessionRef], Any]
+
+
+def _message(id: str) -> NewMessage:
+    body = f'{{"id":"{id}","role":"user","parts":[]}}'
+    return NewMessage(id, "user", "plait", body, len(body), 3, _NOW_US)
+
+
+def _overlay(id: str) -> NewOverlay:
+    return NewOverlay(id, "compaction", "m0", "m1", "in short", 3, _NOW_US)
+
+
+# Every kind of write to what a session holds, by name, with the method that a store needs for it.
+WRITES: dict[str, tuple[str, Write]] = {
+    "append": ("append", lambda store, ref: store.append(ref, [_message(f"x{next(_numbers)}")], parent=LEAF)),
+    "branch": ("append", lambda store, ref: store.append(ref, [_message(f"x{next(_numbers)}")], parent="m0")),
+    "import": ("append", lambda store, ref: store.append(ref, [_message("x")], parent=None, kind="import")),
+    "repeat": ("append", lambda store, ref: store.append(ref, [_message("m0")], parent=LEAF)),
+    "update": ("update", lambda store, ref: store.update(ref, _message("m1"))),
+    "delete": ("delete", lambda store, ref: store.delete(ref, ["m2"])),
+    "checkout": ("checkout", lambda store, ref: store.checkout(ref, "m1")),
+    "state": ("update_state", lambda store, ref: store.update_state(ref, {"k": 1}, created_at_us=_NOW_US)),
+    "add an overlay": (
+        "add_overlay",
+        lambda store, ref: cast("AsyncOverlaying", store).add_overlay(ref, _overlay("new")),
+    ),
+    "remove an overlay": (
+        "remove_overlay",
+        lambda store, ref: cast("AsyncOverlaying", store).remove_overlay(ref, "o"),
+    ),
+    "claim a compaction": (
+        "claim_compaction",
+        lambda store, ref: cast("AsyncOverlaying", store).claim_compaction(ref, "me", until_us=1 << 60),
+    ),
+    "count anew": (
+        "restamp",
+        lambda store, ref: cast("AsyncRestamping", store).restamp(ref, [("m0", 9)], since_version=1 << 40),
+    ),
+    "write a value": (
+        "write_value",
+        lambda store, ref: cast("AsyncContextual", store).write_value(
+            ref, "memory", "", "text", operation="op", created_at_us=_NOW_US
+        ),
+    ),
+    "begin to add many": ("stage_more", lambda store, ref: cast("AsyncMerging", store).stage_more(ref, 1)),
+    "clear": ("clear", lambda store, ref: store.clear(ref)),
+    "delete the session": ("delete_session", lambda store, ref: store.delete_session(ref)),
+}
+
+
+class AsyncLeaseTests:
+    """What every store that has leases must do; `AsyncStoreTests` inherits it."""
+
+    def leasable(self, store: AsyncStore) -> AsyncLeasable:
+        """The store as one that has leases; skips the test if it has none."""
+        if not callable(getattr(store, "acquire_lease", None)):
+            pytest.skip("this store has no leases")
+        return cast("AsyncLeasable", store)
+
+    def anybody(self) -> SessionRef:
+        """A hold on the session of somebody who has no lease."""
+        return SessionRef(_SCOPE, "s")
+
+    async def holding(
+        self, store: AsyncStore, token: str = "mine", ttl_us: int = _HOUR_US, holder: str = "me"
+    ) -> SessionRef:
+        """A hold on the session by a lease that is taken for it."""
+        ref = self.anybody()
+        return replace(ref, lease=await self.leasable(store).acquire_lease(ref, token, ttl_us=ttl_us, holder=holder))
+
+    async def talk(self, store: AsyncStore) -> None:
+        """Three messages, and an overlay where the store has them."""
+        await store.append(self.anybody(), [_message(f"m{n}") for n in range(3)], parent=LEAF)
+        if callable(getattr(store, "add_overlay", None)):
+            await cast("AsyncOverlaying", store).add_overlay(self.anybody(), _overlay("o"))
+
+    async def taken_over(self, store: AsyncStore) -> SessionRef:
+        """The hold of a holder whose lease was over after a moment and was taken by another, who holds it."""
+        late = await self.holding(store, "late", ttl_us=1)
+        while True:
+            try:
+                await self.holding(store, "next")
+                return late
+            except LeaseHeldError:  # the moment is not over
+                continue
+
+    async def told(self, store: AsyncStore) -> Any:
+        """What the session is like, to see that nothing was written."""
+        ref = self.anybody()
+        info = await store.info(ref)
+        leaf = await store.leaf(ref)
+        return None if info is None else (info.version, info.totals), getattr(leaf, "id", None), await store.state(ref)
+
+    def needs(self, store: AsyncStore, name: str) -> Write:
+        """The write of that name; skips the test if the store has not what it needs."""
+        method, write = WRITES[name]
+        if not callable(getattr(store, method, None)):
+            pytest.skip(f"this store has no {method}")
+        return write
+
+    @pytest.mark.parametrize("name", WRITES)
+    async def test_only_the_holder_writes(self, store: AsyncStore, name: str) -> None:
+        write = self.needs(store, name)
+        await self.talk(store)
+        mine = await self.holding(store)
+        before = await self.told(store)
+        with pytest.raises(LeaseHeldError) as refused:
+            await write(store, self.anybody())
+        assert refused.value.holder == "me" and refused.value.until is not None
+        assert await self.told(store) == before
+        await write(store, mine)
+
+    @pytest.mark.parametrize("name", WRITES)
+    async def test_a_holder_that_comes_too_late_writes_nothing(self, store: AsyncStore, name: str) -> None:
+        write = self.needs(store, name)
+        await self.talk(store)
+        late = await self.taken_over(store)
+        before = await self.told(store)
+        with pytest.raises(LeaseLostError):
+            await write(store, late)
+        assert late.lease is not None and late.lease.lost
+        assert await self.told(store) == before
+
+    async def test_a_holder_that_comes_too_late_still_reads(self, store: AsyncStore) -> None:
+        await self.talk(store)
+        late = await self.taken_over(store)
+        assert (await store.totals(late)).messages == 3
+        assert await store.leaf(late) is not None and await store.get(late, "m1") is not None
+        assert await store.path(late, LEAF) is not None
+
+    async def test_everybody_reads_and_forks_and_keeps_the_catalogue(self, store: AsyncStore) -> None:
+        await self.talk(store)
+        if callable(getattr(store, "write_value", None)):
+            await WRITES["write a value"][1](store, self.anybody())
+        mine = await self.holding(store)
+        assert (await store.totals(self.anybody())).messages == 3
+        assert await store.fork(self.anybody(), SessionRef(_SCOPE, "copy"), at=None, created_at_us=_NOW_US) == 3
+        described = await store.put_session(self.anybody(), created_at_us=_NOW_US, create="never", name="a name")
+        assert described is not None and described.info.name == "a name"
+        if callable(getattr(store, "add_usage", None)):
+            used = await cast("AsyncAccounting", store).add_usage(
+                self.anybody(), Usage(1, 2, 0.5), created_at_us=_NOW_US
+            )
+            assert used is not None and used.usage == Usage(1, 2, 0.5)
+        await store.append(SessionRef(_SCOPE, "copy"), [_message("free")], parent=LEAF)
+        await store.append(SessionRef(Scope(), "s"), [_message("another scope's")], parent=LEAF)
+        await store.append(mine, [_message("mine")], parent=LEAF)
+
+    async def test_one_holds_it_at_a_time(self, store: AsyncStore) -> None:
+        leases = self.leasable(store)
+        assert await leases.lease(self.anybody()) is None
+        mine = await self.holding(store)
+        assert mine.lease is not None and mine.lease.epoch == 1
+        with pytest.raises(LeaseHeldError):
+            await self.holding(store, "yours")
+        info = await leases.lease(self.anybody())
+        assert info is not None and (info.holder, info.epoch) == ("me", 1)
+        assert await leases.release_lease(mine) and not await leases.release_lease(mine)
+        assert await leases.lease(self.anybody()) is None
+        with pytest.raises(LeaseLostError):
+            await store.append(mine, [_message("x")], parent=LEAF)
+        yours = await self.holding(store, "yours")
+        assert yours.lease is not None and yours.lease.epoch > 1
+
+    async def test_a_session_that_is_not_there_is_made(self, store: AsyncStore) -> None:
+        mine = await self.holding(store)
+        assert await store.info(self.anybody()) is not None
+        await store.append(mine, [_message("first")], parent=LEAF)
+        with pytest.raises(LeaseHeldError):
+            await store.append(self.anybody(), [_message("x")], parent=LEAF)
+
+    async def test_the_same_token_again_is_the_same_lease(self, store: AsyncStore) -> None:
+        mine = await self.holding(store)
+        again = await self.holding(store)
+        assert mine.lease is not None and again.lease is not None and again.lease.epoch == mine.lease.epoch
+        await store.append(mine, [_message("a")], parent=LEAF)
+        await store.append(again, [_message("b")], parent=LEAF)
+
+    async def test_a_lease_is_kept_by_renewing_and_by_writing(self, store: AsyncStore) -> None:
+        leases = self.leasable(store)
+        mine = await self.holding(store)
+        assert mine.lease is not None
+        first = mine.lease.until_us
+        assert await leases.renew_lease(mine) >= first
+        mine.lease.ttl_us *= 2
+        await store.append(mine, [_message("a")], parent=LEAF)
+        assert mine.lease.until_us > first + _HOUR_US // 2, "less than two thirds of that were left"
+
+    async def test_whoever_writes_after_its_time_ends_it(self, store: AsyncStore) -> None:
+        late = await self.holding(store, ttl_us=1)
+        while True:
+            try:
+                await store.append(self.anybody(), [_message("x")], parent=LEAF)
+                break
+            except LeaseHeldError:  # the moment is not over
+                continue
+        with pytest.raises(LeaseLostError):
+            await store.append(late, [_message("y")], parent=LEAF)
+        with pytest.raises(LeaseLostError):
+            await self.leasable(store).renew_lease(late)
+
+    async def test_a_holder_whom_nobody_followed_goes_on(self, store: AsyncStore) -> None:
+        mine = await self.holding(store, ttl_us=1)
+        while await self.leasable(store).lease(self.anybody()) is not None:
+            pass
+        await store.append(mine, [_message("a")], parent=LEAF)
+
+    async def test_a_lease_can_be_broken(self, store: AsyncStore) -> None:
+        leases = self.leasable(store)
+        assert not await leases.end_lease(self.anybody())
+        mine = await self.holding(store)
+        assert await leases.end_lease(self.anybody()) and not await leases.end_lease(self.anybody())
+        with pytest.raises(LeaseLostError):
+            await store.append(mine, [_message("a")], parent=LEAF)
+        await store.append(self.anybody(), [_message("b")], parent=LEAF)
+
+    async def test_the_lease_is_of_the_id_and_outlives_a_clear(self, store: AsyncStore) -> None:
+        await self.talk(store)
+        mine = await self.holding(store)
+        assert await store.clear(mine)
+        with pytest.raises(LeaseHeldError):
+            await store.append(self.anybody(), [_message("x")], parent=LEAF)
+        await store.append(mine, [_message("a")], parent=LEAF)
+
+    async def test_deleting_the_session_ends_the_lease_and_no_epoch_comes_again(self, store: AsyncStore) -> None:
+        await self.talk(store)
+        mine = await self.holding(store)
+        assert await store.delete_session(mine)
+        with pytest.raises(SessionDeletedError):
+            await store.append(mine, [_message("x")], parent=LEAF)
+        await store.append(self.anybody(), [_message("new")], parent=LEAF)
+        assert mine.lease is not None
+        with pytest.raises(LeaseLostError):
+            await store.append(SessionRef(_SCOPE, "s", lease=mine.lease), [_message("y")], parent=LEAF)
+        yours = await self.holding(store, "yours")
+        assert yours.lease is not None and yours.lease.epoch > mine.lease.epoch
+
+    async def test_a_session_that_takes_a_deleted_ones_place_has_a_later_epoch(self, store: AsyncStore) -> None:
+        await self.talk(store)
+        mine = await self.holding(store)
+        await store.delete_session(mine)
+        await store.append(SessionRef(_SCOPE, "other"), [_message("z")], parent=LEAF)
+        await store.fork(SessionRef(_SCOPE, "other"), self.anybody(), at=None, created_at_us=_NOW_US)
+        yours = await self.holding(store, "yours")
+        assert mine.lease is not None and yours.lease is not None and yours.lease.epoch > mine.lease.epoch
+
+    async def test_taking_a_lease_is_no_change(self, store: AsyncStore) -> None:
+        await self.talk(store)
+        before = await self.told(store)
+        mine = await self.holding(store)
+        await self.leasable(store).renew_lease(mine)
+        await self.leasable(store).release_lease(mine)
+        assert await self.told(store) == before

@@ -31,6 +31,7 @@ class AsyncDocuments:
         self._session = session
         self._read: tuple[Path, Loaded] | None = None
         self._live: dict[Document, None] = {}
+        self._awaited: set[Document] = set()  # unloaded before the message with their text was appended
 
     async def loaded(self) -> list[Document]:
         """The documents that the conversation shows, or will once its messages are appended."""
@@ -49,18 +50,20 @@ class AsyncDocuments:
         if not places and document not in self._live:
             return False
         self._live.pop(document, None)
-        await self._hide({document: places})
+        if places:
+            await self._hide({document: places})
+        else:
+            self._awaited.add(document)
         return True
 
     def forget(self) -> None:
         """The session was cleared."""
-        self._read, self._live = None, {}
+        self._read, self._live, self._awaited = None, {}, set()
 
     async def appended(self, results: Iterable[Appended]) -> None:
-        """Hide what was unloaded before its text was appended; called after each append, which stands."""
-        if not any(result.inserted for result in results):
-            return
-        await self._settle()
+        """Look for what was loaded, and hide what was unloaded before that; called after each append, which stands."""
+        if (self._live or self._awaited) and any(result.inserted for result in results):
+            await self._settle()
 
     async def _settle(self) -> None:
         """Hide what an unloading in the conversation says, if that is still to be done."""
@@ -68,6 +71,7 @@ class AsyncDocuments:
             known = await self._known()
             if known.waiting:
                 await self._hide(known.waiting)
+                self._awaited.difference_update(known.waiting)
         except PlaitError as error:
             log.warning("session %r: what was unloaded is still shown: %s", self._session.id, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -61,6 +62,7 @@ app = typer.Typer(
 )
 
 
+@functools.cache  # making it takes longer than most commands
 def command() -> Any:
     """The whole command line, ready to be run."""
     return get_command(app)

@@ -1,15 +1,35 @@
-"""A store in a file for each test, examined when the test is over."""
+"""A store for each test, in a file, examined when the test is over, and in PostgreSQL."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 import plait
 from plait import AsyncSession, AsyncSessions, Change
 from plait.testing.faults import invariants
+from tests.dose import dose
+from tests.postgres_server import database
+
+ONE_OF = dose(short=5, soak=1)
+"""In a short run one of so many tests, by the sum of its name, is run on the server too: the conformance suite is whole."""
+
+OF_FILES = {
+    "test_reading_and_upkeep_do_not_prolong_a_life_but_a_branch_does": "a server's upkeep is its own",
+    "test_a_fork_whose_source_changes_while_it_is_copied_fails_typed_or_is_right": "it asks the doctor",
+    "test_a_closed_store_says_so": "it asks for a backup and the doctor",
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test on both backends, unless it looks into the file."""
+    if "store_at" in metafunc.fixturenames:
+        name = metafunc.function.__name__
+        served = "file" not in metafunc.fixturenames and name not in OF_FILES and crc32(name.encode()) % ONE_OF == 0
+        metafunc.parametrize("store_at", ["sqlite", "postgres"] if served else ["sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -18,10 +38,21 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def sessions(file: Path) -> AsyncIterator[AsyncSessions]:
-    async with plait.open_async(file, durability="process") as sessions:
+def store_at(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What the test's store is opened by."""
+    if request.param == "postgres":
+        with database() as url:
+            yield url
+    else:
+        file: Path = request.getfixturevalue("file")
+        yield str(file)
+        assert invariants(file) == []
+
+
+@pytest.fixture
+async def sessions(store_at: str) -> AsyncIterator[AsyncSessions]:
+    async with plait.open_async(store_at, durability="process") as sessions:
         yield sessions
-    assert invariants(file) == []
 
 
 @pytest.fixture
@@ -30,9 +61,9 @@ async def chat(sessions: AsyncSessions) -> AsyncSession:
 
 
 @pytest.fixture
-def reopened(file: Path) -> Callable[[], AsyncSessions]:
-    """Opens the test's file once more, as another program would."""
-    return lambda: plait.open_async(file, durability="process")
+def reopened(store_at: str) -> Callable[[], AsyncSessions]:
+    """Opens the test's store once more, as another program would."""
+    return lambda: plait.open_async(store_at, durability="process")
 
 
 @pytest.fixture

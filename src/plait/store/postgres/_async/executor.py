@@ -190,7 +190,8 @@ class AsyncExecutor:
         return rows
 
     def _put(self, step: Put) -> None:
-        self._puts.setdefault((step.query, self._where), []).extend(step.rows)
+        if step.rows:
+            self._puts.setdefault((step.query, self._where), []).extend(step.rows)
 
     async def _take(self, ref: SessionRef) -> Head | None:
         self._where = where = homes.of_session(ref)
@@ -214,14 +215,14 @@ class AsyncExecutor:
 
     async def _lock(self, name: tuple[str, str, str]) -> tuple[Row | None, bool]:
         """A session's row once nobody else can write it, and whether the search index knows that it was written to."""
-        self._held.append((self._own["lock_session"].query, self._own["lock_session"].values(name, self._where)))
-        find, mark = self._statements["find_session"], self._own["is_marked"]
-        self._held.append((find.query, find.values(name, self._where)))
-        self._held.append((mark.query, mark.values(name, self._where)))
-        cursors = await self._send_all()
-        rows = await cursors[-2].fetchall()
-        marked = await cursors[-1].fetchall()
-        return (self._shown(find, rows)[0] if rows else None), bool(marked[0][0])
+        lock, find, mark = self._own["lock_session"], self._statements["find_session"], self._own["is_marked"]
+        while True:
+            for statement in (lock, find, mark):
+                self._held.append((statement.query, statement.values(name, self._where)))
+            cursors = await self._send_all()
+            locked, rows, marked = [await cursor.fetchall() for cursor in cursors[-3:]]
+            if locked or not rows:  # else it was made, or took another's place, after we looked for it
+                return (self._shown(find, rows)[0] if rows else None), bool(marked[0][0])
 
     def _enter(self, where: Any) -> None:
         if isinstance(where, SessionRef):

@@ -19,9 +19,17 @@ from uuid import uuid4
 import pytest
 
 FOLDER = "PLAIT_TEST_POSTGRES_FOLDER"
+OWNER = "PLAIT_TEST_POSTGRES_OWNER"
 REQUIRED = "PLAIT_TEST_POSTGRES_REQUIRED"
 DSN = "PLAIT_TEST_POSTGRES_DSN"
 """A server that is there already, to be used instead: a URL of a user who may make databases."""
+
+GUARD = """(
+while kill -0 "$1" 2>/dev/null; do sleep 2; done
+pid=$(head -1 "$2/data/postmaster.pid" 2>/dev/null) && kill -INT "$pid" && sleep 3
+rm -rf "$2"
+) > /dev/null 2>&1 < /dev/null &"""
+"""What takes the server down where the run that it belongs to was killed."""
 
 SETTINGS = {
     "fsync": "off",
@@ -40,6 +48,7 @@ def begin() -> None:
     """Note where this run's server is to be, in the process that the workers are started by."""
     if FOLDER not in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ[FOLDER] = tempfile.mkdtemp(prefix="plait-postgres-")
+        os.environ[OWNER] = str(os.getpid())
         os.chmod(os.environ[FOLDER], 0o755)
 
 
@@ -163,6 +172,9 @@ def _started(folder: Path) -> dict[str, Any]:
     options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     options += f" -p {port} -k {folder}"
     _run(folder, "pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
+    if OWNER in os.environ:
+        command = ["sh", "-c", GUARD, "sh", os.environ[OWNER], str(folder)]
+        subprocess.run(command, check=True, start_new_session=True)
     return {"url": f"postgresql://postgres@127.0.0.1:{port}", "port": port, "data": str(data)}
 
 

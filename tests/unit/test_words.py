@@ -118,6 +118,14 @@ def test_a_snippet_shows_whole_characters_of_what_was_found(text: str, length: i
     known = names(fold(text))
     query = data.draw(st.sampled_from(re.findall(r"\S+", text) or [""])).replace('"', " ")
     wanted = parse(query, tokenize)
+    check_snippet(text, wanted, length, known)
+
+
+def test_a_joiner_at_the_end_of_a_word_joins_nothing_to_it() -> None:
+    check_snippet("a\u200d b", parse("a", tokenize), 1, ["a", "b"])
+
+
+def check_snippet(text: str, wanted: words.Words, length: int, known: list[str]) -> None:
     snippet = snippets.make(text, snippets.Finder(wanted, tokenize), length=length)
     snippet.text.encode()
     assert "\n" not in snippet.text

@@ -175,8 +175,11 @@ def joins(text: str, at: int) -> bool:
     before, after = text[at - 1], text[at]
     if after < "\x80":
         return after == "\n" and before == "\r"
-    if before == "\u200d" or _EXTENDS.match(after) or unicodedata.category(after) in ("Mn", "Me", "Mc"):
+    kind = unicodedata.category(after)
+    if _EXTENDS.match(after) or kind in ("Mn", "Me", "Mc"):
         return True
+    if before == "\u200d":
+        return kind[0] not in "PZ"  # a joiner at the end of a word joins nothing
     return _is_regional(before) and _is_regional(after) and _regionals_before(text, at) % 2 == 1
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from plait import jsontext
-from plait._async.overlaying import overlaying
 from plait.errors import CompactionError, ConflictError, SessionDeletedError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.compaction import (
@@ -40,6 +39,7 @@ from plait.model import (
     Totals,
 )
 from plait.pauses import AsyncBackground, AsyncRepeated, call_async
+from plait.store._async.abilities import overlaying
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Path, SessionRef, Span
 

@@ -8,12 +8,12 @@ from typing import Final, cast
 
 from plait import times
 from plait._async.keeping import bring_in
-from plait._async.overlaying import overlaying
-from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
+from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
 from plait.logic.prepare import Rules
 from plait.model import Imported
+from plait.store._async.abilities import merging, overlaying
 from plait.store._async.port import AsyncMerging, AsyncStore
 from plait.store.protocol import Graft, SessionRef
 
@@ -50,9 +50,7 @@ async def import_transcript(
     grouped = chains(entries, rules, at_us)
     if await store.info(target) is None:
         return await _into_new(store, target, transcript, grouped, entries, rules, at_us)
-    if not callable(getattr(store, "merge", None)):
-        raise UnsupportedError("this store cannot import into a session that exists; give another id")
-    result = await _into_existing(cast("AsyncMerging", store), target, transcript, grouped)
+    result = await _into_existing(merging(store), target, transcript, grouped)
     await _lay_on(store, target, transcript, rules, at_us)
     await bring_in(store, target, transcript, at_us)
     return result

@@ -8,15 +8,15 @@ import os
 import secrets
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from plait import times
-from plait.errors import LeaseHeldError, LeaseLostError, PlaitError, UnsupportedError, UsageError
+from plait.errors import LeaseHeldError, LeaseLostError, PlaitError, UsageError
 from plait.logic import arguments
 from plait.pauses import AsyncRepeated, rest_async
-from plait.store._async.port import AsyncLeasable, AsyncStore
+from plait.store._async.abilities import leasable
 from plait.store.protocol import Fence, SessionRef
 
 if TYPE_CHECKING:
@@ -26,13 +26,6 @@ log = logging.getLogger("plait")
 SHORTEST_S, LONGEST_S = 0.1, 86_400.0
 POLL_S = 0.05
 """How often a lease that somebody else holds is asked for again, while waiting for it."""
-
-
-def leasable(store: AsyncStore) -> AsyncLeasable:
-    """The store as one that has leases; `UnsupportedError` if it has none."""
-    if not callable(getattr(store, "acquire_lease", None)):
-        raise UnsupportedError("this store has no leases")
-    return cast("AsyncLeasable", store)
 
 
 class AsyncLease:

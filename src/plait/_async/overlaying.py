@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
-from plait.errors import UnsupportedError, UsageError
+from plait.errors import UsageError
 from plait.logic import overlays
 from plait.model import OVERLAY_PREFIX, Appended, Message, Overlay
-from plait.store._async.port import AsyncOverlaying, AsyncStore
+from plait.store._async.abilities import overlaying
+from plait.store._async.port import AsyncStore
 from plait.store.protocol import NewMessage, SessionRef
-
-
-def overlaying(store: AsyncStore) -> AsyncOverlaying:
-    """The store as one that keeps overlays; `UnsupportedError` if it does not."""
-    if not callable(getattr(store, "add_overlay", None)):
-        raise UnsupportedError("this store has no overlays")
-    return cast("AsyncOverlaying", store)
 
 
 async def named_overlay(store: AsyncStore, ref: SessionRef, message_id: str) -> Overlay | None:

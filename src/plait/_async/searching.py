@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from plait import times
-from plait.errors import UnsupportedError, UsageError
+from plait.errors import UsageError
 from plait.logic import arguments
 from plait.model import LEAF, Damaged, Hit, Leaf, Message
+from plait.store._async.abilities import searchable
 from plait.store.protocol import Path, Scope, Search, SessionRef
 
 if TYPE_CHECKING:
     from plait._async.hybrid import AsyncSearchProvider
-    from plait.store._async.port import AsyncSearchable, AsyncStore
+    from plait.store._async.port import AsyncStore
 
 BRANCH_STEPS = 1000
 """How far `around` follows a branch that is not the active one."""
@@ -72,13 +73,6 @@ def _roles(role: str | Iterable[str] | None) -> tuple[str, ...]:
     if not found:
         raise UsageError("role must be a role such as 'user', or some of them; leave it out for all")
     return tuple(arguments.text("role", item) for item in found)
-
-
-def searchable(store: AsyncStore) -> AsyncSearchable:
-    """The store, if it can search."""
-    if getattr(store, "search", None) is None:
-        raise UnsupportedError("this store has no search")
-    return store  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 async def search(

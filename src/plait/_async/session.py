@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from plait import chance, times
 from plait._async import keeping, searching, stamping
 from plait._async.compacting import AsyncCompactor, Compaction, ErrorHandler, policy
-from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
-from plait._async.leasing import AsyncLease, leasable
-from plait._async.overlaying import echoes, overlaying, real_parent, with_echoes
+from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, follow, read_page
+from plait._async.leasing import AsyncLease
+from plait._async.overlaying import echoes, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
 from plait.logic.blocks import BlockKind, BlockSpec
@@ -50,6 +50,7 @@ from plait.model import (
     Window,
 )
 from plait.pauses import pause_async
+from plait.store._async.abilities import feeding, leasable, overlaying
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix
 
 if TYPE_CHECKING:

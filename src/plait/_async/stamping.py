@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from plait import formats
-from plait._async.overlaying import overlaying
-from plait.errors import CorruptError, StaleValueError, UnsupportedError
+from plait.errors import CorruptError, StaleValueError
 from plait.logic import estimate
 from plait.logic.estimate import Counter
 from plait.logic.overlays import summary_tokens
 from plait.model import LEAF, Message
 from plait.pauses import pause_async
+from plait.store._async.abilities import overlaying, restamping
 from plait.store._async.port import AsyncRestamping, AsyncStore
 from plait.store.protocol import SessionRef
 
@@ -19,13 +19,6 @@ ROWS: Final = 256
 """How many messages are counted at a time, between two reads of the store."""
 TRIES: Final = 10
 """How often messages that are changed while they are counted are counted again."""
-
-
-def restamping(store: AsyncStore) -> AsyncRestamping:
-    """The store as one whose stamps can be changed; `UnsupportedError` if they cannot."""
-    if not callable(getattr(store, "restamp", None)):
-        raise UnsupportedError("this store cannot change the tokens that messages are stamped with")
-    return cast("AsyncRestamping", store)
 
 
 async def restamp(store: AsyncStore, ref: SessionRef, counter: Counter | None) -> int:

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from plait import jsontext
-from plait._sync.overlaying import overlaying
 from plait.errors import CompactionError, ConflictError, SessionDeletedError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.compaction import (
@@ -40,6 +39,7 @@ from plait.model import (
     Totals,
 )
 from plait.pauses import Background, Repeated, call
+from plait.store._sync.abilities import overlaying
 from plait.store._sync.port import Store
 from plait.store.protocol import Path, SessionRef, Span
 

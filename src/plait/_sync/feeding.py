@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Awaitable, Callable
-from typing import Protocol, cast
+from typing import Protocol
 
-from plait.errors import ClosedError, UnsupportedError
+from plait.errors import ClosedError
 from plait.logic import arguments
 from plait.model import Change, Changes
 from plait.pauses import pause, rest, settle
-from plait.store._sync.port import Feeding, Store
+from plait.store._sync.port import Feeding
 from plait.store.protocol import Scope
 
 Listener = Callable[[Change], Awaitable[None] | None]
@@ -84,13 +84,6 @@ class Listeners:
 
     def _of(self, change: Change, scope: Scope) -> list[Listener]:
         return [told for told, of, id in list(self._told) if of == scope and id in (None, change.session_id)]
-
-
-def feeding(store: Store) -> Feeding:
-    """The store, if it keeps a feed."""
-    if not callable(getattr(store, "changes", None)):
-        raise UnsupportedError("this store keeps no feed of changes")
-    return cast("Feeding", store)
 
 
 def read_page(store: Feeding, read: Read, after: str | None, limit: int, wait_s: float) -> Changes:

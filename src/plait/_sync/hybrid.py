@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from plait._sync.feeding import FEED_BYTES, FEED_ROWS, feeding
+from plait._sync.feeding import FEED_BYTES, FEED_ROWS
 from plait.errors import CursorExpiredError, UsageError
 from plait.logic.fusion import fused
 from plait.logic.words import texts
 from plait.model import Change, Hit, Message, SearchText
+from plait.store._sync.abilities import feeding
 from plait.store.protocol import Scope, Search, SessionRef
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Final, cast
 
 from plait import times
 from plait._sync.keeping import bring_in
-from plait._sync.overlaying import overlaying
-from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
+from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
 from plait.logic.prepare import Rules
 from plait.model import Imported
+from plait.store._sync.abilities import merging, overlaying
 from plait.store._sync.port import Merging, Store
 from plait.store.protocol import Graft, SessionRef
 
@@ -50,9 +50,7 @@ def import_transcript(
     grouped = chains(entries, rules, at_us)
     if store.info(target) is None:
         return _into_new(store, target, transcript, grouped, entries, rules, at_us)
-    if not callable(getattr(store, "merge", None)):
-        raise UnsupportedError("this store cannot import into a session that exists; give another id")
-    result = _into_existing(cast("Merging", store), target, transcript, grouped)
+    result = _into_existing(merging(store), target, transcript, grouped)
     _lay_on(store, target, transcript, rules, at_us)
     bring_in(store, target, transcript, at_us)
     return result

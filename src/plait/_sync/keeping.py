@@ -7,21 +7,15 @@ from collections.abc import Iterator, Iterable
 from typing import Any, cast
 
 from plait import times
-from plait.errors import PlaitError, UnsupportedError
+from plait.errors import PlaitError
 from plait.logic.chains import KeptValue, Valued
 from plait.model import Value
 from plait.pauses import pause
+from plait.store._sync.abilities import contextual
 from plait.store._sync.port import Contextual, Store
 from plait.store.protocol import SessionRef
 
 PAGE = 100
-
-
-def contextual(store: Store) -> Contextual:
-    """The store as one that keeps named values; `UnsupportedError` if it does not."""
-    if not callable(getattr(store, "write_value", None)):
-        raise UnsupportedError("this store keeps no named values")
-    return cast("Contextual", store)
 
 
 def versions(store: Store, ref: SessionRef) -> Iterator[Value]:

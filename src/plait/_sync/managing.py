@@ -6,24 +6,17 @@ It is kept in the session's metadata, under keys of plait's own, so that copies 
 from __future__ import annotations
 
 from collections.abc import Iterator, Callable
-from typing import Final, cast
+from typing import Final
 
-from plait._sync.keeping import bring_in, contextual
-from plait.errors import UnsupportedError
+from plait._sync.keeping import bring_in
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import ENDED_KEY, USAGE_KEY, Json, SessionInfo, Value, assistant
-from plait.store._sync.port import Accounting, Store
+from plait.store._sync.abilities import contextual
+from plait.store._sync.port import Store
 from plait.store.protocol import SessionRef
 
 SUMMARY_LABEL: Final = "Summary of the earlier conversation:"
 """The first line of the message that a session begins with which goes on from another one."""
-
-
-def accounting(store: Store) -> Accounting:
-    """The store as one that adds up usage; `UnsupportedError` if it does not."""
-    if not callable(getattr(store, "add_usage", None)):
-        raise UnsupportedError("this store does not add up usage")
-    return cast("Accounting", store)
 
 
 def go_on(

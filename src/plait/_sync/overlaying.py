@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
-from plait.errors import UnsupportedError, UsageError
+from plait.errors import UsageError
 from plait.logic import overlays
 from plait.model import OVERLAY_PREFIX, Appended, Message, Overlay
-from plait.store._sync.port import Overlaying, Store
+from plait.store._sync.abilities import overlaying
+from plait.store._sync.port import Store
 from plait.store.protocol import NewMessage, SessionRef
-
-
-def overlaying(store: Store) -> Overlaying:
-    """The store as one that keeps overlays; `UnsupportedError` if it does not."""
-    if not callable(getattr(store, "add_overlay", None)):
-        raise UnsupportedError("this store has no overlays")
-    return cast("Overlaying", store)
 
 
 def named_overlay(store: Store, ref: SessionRef, message_id: str) -> Overlay | None:

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from plait import chance, times
 from plait._sync import keeping, searching, stamping
 from plait._sync.compacting import Compactor, Compaction, ErrorHandler, policy
-from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, feeding, follow, read_page
-from plait._sync.leasing import Lease, leasable
-from plait._sync.overlaying import echoes, overlaying, real_parent, with_echoes
+from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, follow, read_page
+from plait._sync.leasing import Lease
+from plait._sync.overlaying import echoes, real_parent, with_echoes
 from plait.errors import ConflictError, InvalidMessageError, NotFoundError, StaleValueError, UsageError
 from plait.logic import arguments, ids, overlays, view
 from plait.logic.blocks import BlockKind, BlockSpec
@@ -50,6 +50,7 @@ from plait.model import (
     Window,
 )
 from plait.pauses import pause
+from plait.store._sync.abilities import feeding, leasable, overlaying
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix
 
 if TYPE_CHECKING:

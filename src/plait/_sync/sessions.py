@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from plait._sync import managing, searching
 from plait._sync.compacting import Compaction
-from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, feeding, follow, read_page
+from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, follow, read_page
 from plait._sync.importing import check_transcript, import_transcript
-from plait._sync.keeping import contextual
 from plait._sync.session import Session, composed, new_id, now_us
 from plait.diagnostics import Telemetry
 from plait.errors import LeaseHeldError, NotFoundError, UnsupportedError, UsageError
@@ -37,6 +36,7 @@ from plait.model import (
     Usage,
 )
 from plait.pauses import Payload, may_listen, pause, pieces
+from plait.store._sync.abilities import accounting, contextual, feeding, searchable
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
 
@@ -246,7 +246,7 @@ class Sessions:
             arguments.amount("cost", cost),
         )
         ids.check_own_id(id)
-        info = managing.accounting(self.store).add_usage(self._ref(id), more, created_at_us=now_us())
+        info = accounting(self.store).add_usage(self._ref(id), more, created_at_us=now_us())
         if info is None:
             raise NotFoundError(f"there is no session {id!r}", session_id=id)
         if more != Usage():
@@ -428,7 +428,7 @@ class Sessions:
         rebuild = arguments.flag("rebuild", rebuild)
         if progress is not None:
             arguments.function("progress", progress)
-        return searching.searchable(self.store).build_search_index(rebuild=rebuild, progress=progress)
+        return searchable(self.store).build_search_index(rebuild=rebuild, progress=progress)
 
     # -- importing -------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,12 +14,13 @@ from plait.logic import blocks, prompt
 from plait.logic.estimate import Counter
 from plait.model import Change, Value, ValueHit
 from plait.pauses import call
+from plait.store._sync.abilities import contextual
 from plait.store.protocol import SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from plait.store._sync.port import Contextual, Store
+    from plait.store._sync.port import Store
 
 FOUND: Final = 10
 """How many entries a search of a collection shows."""
@@ -35,13 +36,6 @@ class Place(NamedTuple):
     tell: Callable[[Change], Awaitable[None] | None]
     now_us: Callable[[], int]
     new_id: Callable[[], str]
-
-
-def contextual(store: Store) -> Contextual:
-    """The store as one that keeps named values; `UnsupportedError` if it does not."""
-    if not callable(getattr(store, "write_value", None)):
-        raise UnsupportedError("this store keeps no blocks of context; give the block a provider of your own")
-    return cast("Contextual", store)
 
 
 class Values:

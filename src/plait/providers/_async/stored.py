@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from plait.errors import UnsupportedError
 from plait.logic import arguments, blocks, ids
+from plait.store._async.abilities import contextual
 from plait.store.protocol import Scope, SessionRef
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class AsyncStoredSkills:
         return None if found is None else found.content
 
     def _store(self) -> tuple[AsyncContextual, SessionRef]:
-        if not callable(getattr(self._sessions.store, "read_value", None)):
-            raise UnsupportedError("this store keeps no documents")
-        return cast("AsyncContextual", self._sessions.store), SessionRef(Scope(*self._sessions.scope), self._session)
+        return contextual(self._sessions.store), SessionRef(Scope(*self._sessions.scope), self._session)
 
 
 def _size(content: str | None) -> int | None:

@@ -172,3 +172,31 @@ def test_what_is_sayable_is_utf_8_and_sound_text_stays(text: str) -> None:
     except UnicodeEncodeError:
         return
     assert sayable(text) == text and unquoted(quoted(text)) == text
+
+
+class Broken:
+    """A block of which nothing can be read, and skills that cannot be listed."""
+
+    def get(self) -> str:
+        raise RuntimeError("gone")
+
+    def skill_names(self) -> list[str]:
+        raise RuntimeError("gone")
+
+    activate = read_resource = load = lambda self, *given: "Error: a manual of errors"
+
+
+def test_a_provider_that_fails_takes_nothing_from_the_others(sessions: plait.Sessions) -> None:
+    session = sessions.session("s").with_context("broken", provider=Broken()).with_context("memory")
+    memory = Memory(sessions, session)
+    assert names(memory) == ["read_context", "set_context", "load_context", "session_search"]
+    assert not memory.call("set_context", {"label": "memory", "content": "x"}).failed
+    assert memory.call("read_context", {"label": "broken"}).failed
+    loaded = memory.call("load_context", {"label": "broken", "key": "k"})
+    assert loaded.text == "\nError: a manual of errors" and not loaded.failed
+
+
+@pytest.mark.parametrize("given", ["text", 5, ["label"]])
+def test_arguments_of_no_object_are_an_answer(memory: Memory, given: Any) -> None:
+    for name in names(memory):
+        assert memory.call(name, given).failed

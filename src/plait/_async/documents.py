@@ -103,22 +103,22 @@ class AsyncDocuments:
         return same and grown and not await store.changed_since(ref, before)
 
     async def _hide(self, places: dict[Document, list[Place]]) -> None:
-        marks: dict[str, dict[str, str]] = {}
+        marks: dict[str, dict[int, str]] = {}
         for document, found in places.items():
             for place in found:
-                marks.setdefault(place.message_id, {})[place.call_id] = marker(document.key)
-        for message_id, calls in marks.items():
-            await self._mark(message_id, calls)
+                marks.setdefault(place.message_id, {})[place.part] = marker(document.key)
+        for message_id, parts in marks.items():
+            await self._mark(message_id, parts)
         if marks:
             self._read = None
 
-    async def _mark(self, message_id: str, calls: dict[str, str]) -> None:
-        """Lay an overlay on the message in which the results of these calls are their marks."""
+    async def _mark(self, message_id: str, parts: dict[int, str]) -> None:
+        """Lay an overlay on the message in which the results in these parts are their marks."""
         session = self._session
         store, ref = session._store, session._ref  # pyright: ignore[reportPrivateUsage]
         below = await named_overlay(store, ref, message_id)
         shown = view.message(below, "assistant", None) if below is not None else await session.get(message_id)
-        changed = without(shown, calls) if isinstance(shown, Message) else None
+        changed = without(shown, parts) if isinstance(shown, Message) else None
         if changed is None:
             return
         if below is not None:  # the message has one document less already

@@ -96,12 +96,13 @@ class AsyncValues:
         return found
 
     async def count(self) -> int:
-        """How many there are, none of them read."""
-        return await contextual(self.place.store).count_values(self.place.ref, self.label)
+        """How many there are under keys, none of them read."""
+        count = await contextual(self.place.store).count_values(self.place.ref, self.label)
+        return count - ((await self.read()).content is not None) if count else 0
 
     async def all(self, prefix: str = "") -> AsyncIterator[Value]:
-        """All values, in key order, a page at a time."""
-        after: str | None = None
+        """All values under keys, in key order, a page at a time; not a text that was a block under this label once."""
+        after = ""
         while True:
             page = await contextual(self.place.store).values(
                 self.place.ref, self.label, after=after, limit=PAGE, prefix=prefix
@@ -165,7 +166,7 @@ class AsyncStoredCollection:
 
     async def search(self, query: str, /) -> str | None:
         """The entries that hold all words of `query`, best first; `None` if none does."""
-        hits = await self.values.search(query, limit=FOUND)
+        hits = [hit for hit in await self.values.search(query, limit=FOUND + 1) if hit.value.key][:FOUND]
         return "\n\n".join(shown(hit.value.key, hit.value.content or "") for hit in hits) or None
 
     async def set(self, key: str, content: str, description: str | None, /) -> None:
@@ -179,7 +180,10 @@ async def _put(values: AsyncValues, key: str, content: str, description: str | N
     await values.write(blocks.check_key(key), content, description=description)
 
 
-_QUOTED: Final = re.compile(r"(?m)^(?=[^\S\n]*(?:> )*[^\S\n]*\[[^\n\]]*\][^\S\n]*$)")
+_BREAK: Final = "\n\r\x85\u2028\u2029"
+_QUOTED: Final = re.compile(
+    rf"(?:(?<=[{_BREAK}])|\A)(?=[^\S{_BREAK}]*(?:> )*[^\S{_BREAK}]*\[[^{_BREAK}\]]*\][^\S{_BREAK}]*(?:[{_BREAK}]|\Z))"
+)
 
 
 def shown(key: str, content: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait._async.blocks import AsyncBlocks, Entry, ask, stale
-from plait.errors import PlaitError
-from plait.logic import arguments, blocks, documents, keys, providers, tooling
+from plait.errors import PlaitError, UsageError
+from plait.logic import arguments, blocks, documents, keys, prompt, providers, tooling
 from plait.logic.documents import Document
 from plait.logic.tooling import ToolError
 from plait.model import Json, Value
@@ -49,12 +49,12 @@ class AsyncTool:
         """Do it with the arguments that a model gave, an object or its JSON text; answers what the model is to read."""
         try:
             answer: str = await call_async(self._work, tooling.read_arguments(arguments))
-            return answer
         except (ToolError, PlaitError) as error:
-            return f"{documents.FAILED} {error}"
+            answer = f"{documents.FAILED} {error}"
         except Exception as error:
             log.warning("tool %s failed: %r", self.name, error, exc_info=error)
-            return f"{documents.FAILED} {type(error).__name__}: {error}"
+            answer = f"{documents.FAILED} {type(error).__name__}: {error}"
+        return prompt.sendable(answer)
 
     async def __call__(self, /, **arguments: Any) -> str:
         """The same with the arguments by name."""
@@ -178,7 +178,7 @@ class AsyncToolbox:
         if found is None:
             return documents.not_found(key)
         self._documents.load(Document(entry.spec.label, key))
-        return found
+        return documents.told(key, found)
 
     async def _unload(self, given: Mapping[str, Any]) -> str:
         entry = self._entry(given, lambda entry: entry.skill)
@@ -218,10 +218,23 @@ class AsyncToolbox:
         found: dict[str, Entry] = {}
         for entry in self._blocks.entries() if entries is None else entries:
             if providers.is_agent_skills(entry.provider):
-                await self._blocks.make_ready(entry)
-                for name in await call_async(entry.provider.skill_names):
+                for name in await self._names(entry):
                     found.setdefault(name, entry)
         return found
+
+    async def _names(self, entry: Entry) -> list[str]:
+        """The skills of one block; none, and a warning, of one that cannot say: the others still have theirs."""
+        try:
+            await self._blocks.make_ready(entry)
+            names: Any = await call_async(entry.provider.skill_names)
+            kind = type(names).__name__
+            found: list[Any] = [*names] if isinstance(names, list | tuple) else [None]
+            if all(isinstance(name, str) for name in found):
+                return found
+            raise UsageError(f"skill_names answered {kind}; it answers a list of names")
+        except Exception as error:
+            log.warning("block %r: its skills cannot be listed: %r", entry.spec.label, error, exc_info=error)
+            return []
 
     async def _activate(self, given: Mapping[str, Any]) -> str:
         name, skills = tooling.needed(given, "name"), await self._skills()

@@ -26,6 +26,8 @@ class Entry:
         if self.provider is None:
             self.provider = STORED[spec.kind](place, spec.label)
         self.ready = False
+        self.mutex = Mutex()
+        """One of its own: what a provider does with other blocks meanwhile is not to wait for itself."""
         self.seen: int | None = None
         """The version that a model was shown last, by the prompt or by its own write; `None` if none was."""
 
@@ -61,7 +63,6 @@ class Blocks:
     def __init__(self, place: Place) -> None:
         self.place = place
         self._entries: dict[str, Entry] = {}
-        self._mutex = Mutex()
 
     # -- which there are -------------------------------------------------------
 
@@ -70,7 +71,8 @@ class Blocks:
         spec = blocks.checked(spec)
         blocks.check_apart(spec, (entry.spec for label, entry in self._entries.items() if label != spec.label))
         entry, before = Entry(spec, self._where(spec)), self._entries.get(spec.label)
-        entry.seen = None if before is None else before.seen
+        if before is not None:
+            entry.seen, entry.mutex = before.seen, before.mutex
         self._entries[spec.label] = entry
         return entry
 
@@ -130,7 +132,7 @@ class Blocks:
         """Tell a provider its label, once per load and before anything else is asked of it."""
         if entry.ready:
             return
-        with self._mutex:
+        with entry.mutex:
             self._begin(entry)
 
     def _begin(self, entry: Entry) -> None:
@@ -195,7 +197,7 @@ class Blocks:
 
     def _change_foreign(self, entry: Entry, make: Callable[[str], str]) -> Block:
         """The same with a provider that has no versions: one at a time in this handle."""
-        with self._mutex:
+        with entry.mutex:
             before = ask(entry.provider.get) or ""
             after = make(before)
             self._check_fits(entry, before, after)

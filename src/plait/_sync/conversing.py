@@ -65,7 +65,11 @@ class Conversing:
         pieces = [piece for message in history if (piece := prefix.piece_of(message)) is not None]
         now = prefix.seen(given, self.prompt.stored(), pieces)
         self._seen = now
-        return prefix.compare(before, now, self._hidden(leaf))
+        report = prefix.compare(before, now, self._hidden(leaf))
+        missing = report.message_id if report.broken_by == "delete" else None
+        if missing is None or self._session.get(missing) is None:
+            return report
+        return prefix.left(report)
 
     def _hidden(self, leaf: Parent) -> list[tuple[int, int]]:
         found = self._session.overlays(leaf) if callable(getattr(self._session._store, "overlays", None)) else []  # pyright: ignore[reportPrivateUsage]

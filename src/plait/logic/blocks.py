@@ -124,7 +124,9 @@ def check_apart(spec: BlockSpec, others: Iterable[BlockSpec]) -> None:
 
 
 def _folded(label: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    """What can be told apart of a header: not case, nor how wide a space is, nor what shows nothing."""
+    seen = "".join(char for char in unicodedata.normalize("NFKC", label.upper()) if not prompt.is_blank(char))
+    return " ".join(unicodedata.normalize("NFKC", seen.casefold()).split())
 
 
 def check_key(key: object, what: str = "key") -> str:

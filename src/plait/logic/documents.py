@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from plait import formats
 from plait.errors import CorruptError
+from plait.logic import prompt
 from plait.logic.shape import is_list, is_object
 from plait.logic.turns import has_result, is_tool
 from plait.model import Damaged, Format, Json, Message
@@ -28,10 +29,10 @@ class Document(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the text of a document stands: the message, and the call whose result it is."""
+    """Where the text of a document stands: the message, and which of its parts."""
 
     message_id: str
-    call_id: str
+    part: int
 
 
 class _Call(NamedTuple):
@@ -49,6 +50,11 @@ def marker(key: str) -> str:
 def not_found(key: str) -> str:
     """What loading answers for a key that there is not."""
     return f"Not found: {key}"
+
+
+def told(key: str, text: str) -> str:
+    """A document as loading answers it: one that reads as a failure, or as no document, begins on a line of its own."""
+    return f"\n{text}" if text.startswith(FAILED) or text in (not_found(key), marker(key)) else text
 
 
 def unloaded(key: str) -> str:
@@ -84,11 +90,11 @@ class Loaded:
             parts = message.parts
         except CorruptError:
             return
-        for part in parts:
+        for n, part in enumerate(parts):
             if is_object(part) and is_tool(part):
-                self._take(message, part)
+                self._take(Place(message.id, n), part)
 
-    def _take(self, message: Message, part: Json) -> None:
+    def _take(self, place: Place, part: Json) -> None:
         id = _text(part.get("toolCallId"))
         call = _call(part)
         if call is not None:
@@ -97,16 +103,16 @@ class Loaded:
             return
         call = self._calls.pop(id, None) if call is None else call
         if call is not None:
-            self._result(Place(message.id, id), call, output_text(part))
+            self._result(place, call, output_text(part))
 
     def _result(self, place: Place, call: _Call, output: str | None) -> None:
-        document = call.document
+        document, key = call.document, prompt.sendable(call.document.key)
         if output is None or output.startswith(FAILED):
             return
         if call.name == UNLOAD:
-            if output == unloaded(document.key) and document in self.places:
+            if output == unloaded(key) and document in self.places:
                 self.waiting.setdefault(document, []).extend(self.places.pop(document))
-        elif output not in (marker(document.key), not_found(document.key)):
+        elif output not in (marker(document.key), marker(key), not_found(document.key), not_found(key)):
             self.places.setdefault(document, []).append(place)
 
 
@@ -137,13 +143,13 @@ def text_of(output: Any) -> str | None:
     return None
 
 
-def without(message: Message, marks: Mapping[str, str]) -> tuple[Json, Format] | None:
+def without(message: Message, marks: Mapping[int, str]) -> tuple[Json, Format] | None:
     """The content of a message in which other texts stand for some results, and its format.
 
-    `marks` says by the calls' ids what; `None` if nothing is to be changed.
+    `marks` says by the numbers of the parts what; `None` if nothing is to be changed.
     """
     parts = message.parts
-    marked = [_marked(part, marks) for part in parts]
+    marked = [_marked(part, marks.get(n)) for n, part in enumerate(parts)]
     if all(map(operator.is_, marked, parts)):
         return None
     if message.format == formats.NATIVE.name:
@@ -155,9 +161,10 @@ def without(message: Message, marks: Mapping[str, str]) -> tuple[Json, Format] |
     return dict(content), format
 
 
-def _marked(part: Json, marks: Mapping[str, str]) -> Json:
-    mark = marks.get(_text(part.get("toolCallId"))) if is_object(part) and is_tool(part) and has_result(part) else None
-    key = next((key for key in _OUTPUTS if part.get(key) is not None), None) if mark is not None else None
+def _marked(part: Json, mark: str | None) -> Json:
+    if mark is None or not (is_object(part) and is_tool(part) and has_result(part)):
+        return part
+    key = next((key for key in _OUTPUTS if part.get(key) is not None), None)
     return part if key is None else {**part, key: _put(part[key], {output_text(part): mark})}
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plait.errors import UsageError
 from plait.logic import arguments, prompt
@@ -119,6 +120,12 @@ def compare(before: Seen | None, now: Seen, hidden: Sequence[tuple[int, int]]) -
         return PrefixReport(same, was, total, None, None, "all of the earlier input stands at the front", mark(now))
     cause = _cause(before, now, at, hidden)
     return PrefixReport(same + _within(before, now, at), was, total, *cause, mark(now))
+
+
+def left(report: PrefixReport) -> PrefixReport:
+    """A report of a message that is missing, if it is the conversation that goes another way: it was not deleted."""
+    detail = f"the conversation ends before message {report.message_id!r} now: another message is its leaf"
+    return replace(report, broken_by="branch", detail=detail)
 
 
 def _first_difference(before: Sequence[Piece], now: Sequence[Piece]) -> int:

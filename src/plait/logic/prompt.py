@@ -28,6 +28,10 @@ _CONTROLS: Final = {**{n: 0x2400 + n for n in range(0x20) if chr(n) not in "\t\n
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and symbols that show nothing."""
+_SELECTORS: Final = frozenset(
+    map(chr, (0x34F, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+"""Marks that choose among the forms of a character, or join nothing."""
 _INVISIBLE: Final = ("Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs")
 
 _SECTION: Final = re.compile(f"(?:\\A|\n\n)({RULE}\n[^\n]*\n{RULE}\n)")
@@ -113,8 +117,7 @@ def restored(text: str) -> str:
 
 def printable(text: str) -> str:
     """`text` with its control characters (but for tab and line ends) and half surrogates made visible."""
-    text = text.translate(_CONTROLS) if not text.isprintable() else text
-    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return sendable(text.translate(_CONTROLS) if not text.isprintable() else text)
 
 
 def one_line(text: str) -> str:
@@ -152,6 +155,16 @@ def _ends_with_tag(line: str) -> bool:
         return False
     word = "".join(islice(filter(_is_seen, reversed(line[:end])), _TAG_LENGTH))
     return word[::-1].casefold().endswith(_TAGS)
+
+
+def is_blank(char: str) -> bool:
+    """Whether a character takes no place of its own and changes no other: what two labels cannot differ in alone."""
+    return char in _BLANKS or char in _SELECTORS or unicodedata.category(char) in ("Cf", "Cn", "Co")
+
+
+def sendable(text: str) -> str:
+    """`text` in which half surrogate pairs are their escapes: no provider takes them."""
+    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _is_seen(char: str) -> bool:

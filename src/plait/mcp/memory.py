@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 import plait
+from plait.logic.shape import is_mapping
 from plait.mcp.wording import sayable
 
+log = logging.getLogger("plait")
 READ: Final = "read_context"
 _WRITES: Final = "set_context"
 _LEFT_OUT: Final = frozenset(
@@ -44,7 +47,15 @@ class Memory:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> Answer:
         """Do what a tool does; nothing that a client passes is raised."""
-        given = arguments or {}
+        given: Mapping[str, Any] = {} if arguments is None else arguments
+        if not is_mapping(given):
+            return Answer(f"{_FAILED} the arguments must be an object", failed=True)
+        try:
+            return self._call(name, given)
+        except Exception as error:  # a provider's own, or the store's, before the tool could catch it
+            return Answer(f"{_FAILED} {type(error).__name__}: {sayable(str(error))}", failed=True)
+
+    def _call(self, name: str, given: Mapping[str, Any]) -> Answer:
         if name == READ and self._session.context.labels():
             return self._read(given.get("label"))
         tool = next((tool for tool in self._offered() if tool.name == name), None)
@@ -69,7 +80,7 @@ class Memory:
         labels = self._session.context.labels()
         if not labels:
             return []
-        blocks = "\n".join(f"- {block.label}: {block.description or 'no description'}" for block in self.blocks())
+        blocks = "\n".join(f"- {label}: {self._about(label)}" for label in labels)
         schema = {
             "type": "object",
             "properties": {"label": {"type": "string", "enum": labels, "description": "The block to read"}},
@@ -78,6 +89,15 @@ class Memory:
         }
         about = f"Read a block of your memory, which outlives this conversation.\n{blocks}"
         return [{"name": READ, "description": about, "inputSchema": schema}]
+
+    def _about(self, label: str) -> str:
+        """A block's description; one that cannot be read now is listed all the same."""
+        try:
+            block = self.block(label)
+        except Exception as error:
+            log.warning("block %r cannot be read: %r", label, error, exc_info=error)
+            return "cannot be read now"
+        return (block.description if block is not None else None) or "no description"
 
     def _read(self, label: object) -> Answer:
         labels = self._session.context.labels()

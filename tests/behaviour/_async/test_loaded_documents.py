@@ -274,3 +274,26 @@ async def test_a_text_that_only_begins_like_one_is_shown_as_text(chat: AsyncSess
     await chat.add_overlay(id, id, summary=summary, kind="unload")
     (shown,) = [message async for message in chat.history()]
     assert readable(shown).text == summary
+
+
+@pytest.mark.parametrize("text", ["Error: how to mend it", "Not found: odd", "[skill unloaded: odd]"])
+async def test_a_document_that_reads_as_a_refusal_is_loaded_and_unloaded_like_any_other(
+    sessions: AsyncSessions, reopened: Callable[[], AsyncSessions], text: str
+) -> None:
+    session = sessions.session("s").with_context("books", provider=Books(odd=text))
+    await turn(session, "load_context", "odd")
+    assert await outputs(session) == ["\n" + text]
+    again = reopened().session("s").with_context("books", provider=Books(odd=text))
+    assert await loaded(again) == "books: odd"
+    assert (await call(again, "unload_context", "odd")).startswith("Unloaded odd.")
+    assert await outputs(again) == ["[skill unloaded: odd]"]
+
+
+async def test_results_whose_calls_have_one_id_are_unloaded_one_by_one(chat: AsyncSession) -> None:
+    declared(chat)
+    parts = [ui("", "load_context", key, await call(chat, "load_context", key)) for key in ("sea", "land")]
+    del parts[0]["toolCallId"], parts[1]["toolCallId"]
+    await chat.append({"role": "assistant", "parts": parts})
+    assert (await call(chat, "unload_context", "sea")).startswith("Unloaded")
+    assert await outputs(chat) == ["[skill unloaded: sea]", LAND]
+    assert await loaded(chat) == "books: land"

@@ -355,3 +355,17 @@ async def test_time_and_the_order_of_dicts_do_not_matter(
         other = again.session("s", context=[dict(reversed(fields.items()))])
         assert await other.freeze_system_prompt() == before
         assert await other.refresh_system_prompt() == before
+
+
+async def test_another_leaf_is_no_deleted_message(sessions: AsyncSessions) -> None:
+    session = sessions.session("s")
+    await session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])
+    await session.prefix_report()
+    await session.checkout("1")
+    report = await session.prefix_report()
+    assert (report.broken_by, report.message_id) == ("branch", "2")
+    await session.checkout("3")
+    await session.prefix_report()
+    await session.delete(["3"])
+    report = await session.prefix_report()
+    assert (report.broken_by, report.message_id) == ("delete", "3")

@@ -424,3 +424,44 @@ def test_a_tool_of_ones_own_is_called_alike() -> None:
     own = Tool("shout", "Shout.", {"type": "object"}, shout)
     assert own(text="hey") == "HEY"
     assert own() == "Error: KeyError: 'text'"
+
+
+class Unlisted(Skills):
+    """Skills that cannot be listed."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def skill_names(self) -> list[str]:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        names: list[str] = self.answer
+        return names
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("gone"), None, 5, "abc", [1, None], {"a": 1}])
+def test_skills_that_cannot_be_listed_take_nothing_from_the_others(
+    chat: Session, answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat.with_context("broken", provider=Unlisted(answer)).with_context("skills", provider=Skills("sew"))
+    activate = tool(chat, "activate_skill")
+    assert activate.schema["properties"]["name"]["enum"] == ["sew"]
+    assert (activate.call({"name": "sew"})).startswith("<skill_content")
+    assert "'broken'" in caplog.text
+
+
+def test_what_a_tool_answers_can_be_sent(chat: Session) -> None:
+    chat.with_context("memory", max_tokens=3).with_context("books", kind="documents")
+    chat.context.put("books", "half \ud83d", key="half")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("load_context", {"label": "books", "key": "half"}),
+        ("load_context", {"label": "books", "key": "\udc00"}),
+        ("unload_context", {"label": "books", "key": "\udc00"}),
+        ("set_context", {"label": "\udc00", "content": "x"}),
+        ("set_context", {"label": "memory", "content": "\ud83d"}),
+        ("set_context", {"label": "memory", "content": "long " * 9}),
+    ]
+    for name, given in calls:
+        ((tool(chat, name)).call(given)).encode("utf-8")
+    assert chat.context.load("books", "half") == "half \ud83d"

@@ -274,3 +274,26 @@ def test_a_text_that_only_begins_like_one_is_shown_as_text(chat: Session, summar
     chat.add_overlay(id, id, summary=summary, kind="unload")
     (shown,) = [message for message in chat.history()]
     assert readable(shown).text == summary
+
+
+@pytest.mark.parametrize("text", ["Error: how to mend it", "Not found: odd", "[skill unloaded: odd]"])
+def test_a_document_that_reads_as_a_refusal_is_loaded_and_unloaded_like_any_other(
+    sessions: Sessions, reopened: Callable[[], Sessions], text: str
+) -> None:
+    session = sessions.session("s").with_context("books", provider=Books(odd=text))
+    turn(session, "load_context", "odd")
+    assert outputs(session) == ["\n" + text]
+    again = reopened().session("s").with_context("books", provider=Books(odd=text))
+    assert loaded(again) == "books: odd"
+    assert (call(again, "unload_context", "odd")).startswith("Unloaded odd.")
+    assert outputs(again) == ["[skill unloaded: odd]"]
+
+
+def test_results_whose_calls_have_one_id_are_unloaded_one_by_one(chat: Session) -> None:
+    declared(chat)
+    parts = [ui("", "load_context", key, call(chat, "load_context", key)) for key in ("sea", "land")]
+    del parts[0]["toolCallId"], parts[1]["toolCallId"]
+    chat.append({"role": "assistant", "parts": parts})
+    assert (call(chat, "unload_context", "sea")).startswith("Unloaded")
+    assert outputs(chat) == ["[skill unloaded: sea]", LAND]
+    assert loaded(chat) == "books: land"

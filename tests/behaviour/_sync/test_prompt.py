@@ -355,3 +355,17 @@ def test_time_and_the_order_of_dicts_do_not_matter(
         other = again.session("s", context=[dict(reversed(fields.items()))])
         assert other.freeze_system_prompt() == before
         assert other.refresh_system_prompt() == before
+
+
+def test_another_leaf_is_no_deleted_message(sessions: Sessions) -> None:
+    session = sessions.session("s")
+    session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])
+    session.prefix_report()
+    session.checkout("1")
+    report = session.prefix_report()
+    assert (report.broken_by, report.message_id) == ("branch", "2")
+    session.checkout("3")
+    session.prefix_report()
+    session.delete(["3"])
+    report = session.prefix_report()
+    assert (report.broken_by, report.message_id) == ("delete", "3")

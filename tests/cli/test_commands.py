@@ -347,6 +347,26 @@ def test_rm_deletes_nothing_if_one_of_the_ids_is_wrong(cli: Run, chat: Path) -> 
     assert [one["id"] for one in rows(cli("ls", "--json").out)] == ["chat"]
 
 
+def test_rm_says_what_it_deleted(cli: Run, chat: Path) -> None:
+    ran = cli("rm", "chat")
+    assert (ran.code, ran.out, ran.err) == (0, "", "plait: chat with 5 messages deleted\n")
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_told_by_its_folder(cli: Run, chat: Path, tmp_path: Path) -> None:
+    ran = cli("export", "chat", "-o", str(tmp_path / "absent" / "x.jsonl"))
+    assert ran.code == 1 and f"the folder {tmp_path / 'absent'} does not exist; make it" in ran.err
+
+
+@pytest.mark.parametrize("command", ["", "rm", "show", "prompt diff", "context set", "import"])
+def test_help_is_plain_text_that_fits_a_terminal(
+    cli: Run, chat: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = cli(*command.split(), "--help").out
+    assert out.isascii() and max(map(len, out.splitlines())) <= 80
+    assert "<bool>" not in out and "[[" not in out and "..." not in out.replace("]...", "").replace("}...", "")
+
+
 def test_doctor_of_a_sound_database_says_so(cli: Run, chat: Path) -> None:
     ran = cli("doctor")
     assert ran.code == 0
@@ -434,6 +454,26 @@ def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, cha
     assert cli("search", "zebra", "--role", "assistant", "--newest", "--limit", "1").out == ""
     assert cli("search", '"*(').code == 0
     assert cli("search", "zebra", "--session", "nobody").code == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("search unheard", "has these words"),
+        ("search unheard --session chat", "nothing in session chat of"),
+        ("overlays chat", "no overlays on this path; --all"),
+        ("overlays chat --all", "no overlays in this session"),
+        ("context list", "no blocks in session chat; --session ID"),
+        ("context list --shared", "no blocks in the scope's shared blocks; --session ID"),
+        ("prompt render chat", "session chat has no blocks; `plait context set`"),
+    ],
+)
+def test_what_finds_nothing_says_so_beside_the_output_but_to_no_program(
+    cli: Run, chat: Path, command: str, told: str
+) -> None:
+    ran = cli(*command.split())
+    assert (ran.code, ran.out) == (0, "") and told in ran.err and len(ran.err.splitlines()) == 1
+    assert cli(*command.split(), "--json").err == ""
 
 
 # -- watch ------------------------------------------------------------------------

@@ -133,12 +133,12 @@ def test_a_full_disk_below_stdout_is_one_line(chat: Path) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed_are_no_error(chat: Path, closed: str) -> None:
-    for command, code in (("show chat", 0), ("show nobody", 1), ("rm chat", 0)):
+    for command, code, told in (("show chat", 0, 0), ("show nobody", 1, 1), ("rm chat", 0, 1)):
         words = f'"$0" -m plait {command} --db "$1" {closed}'
         ran = subprocess.run(
             ["sh", "-c", words, sys.executable, str(chat)], capture_output=True, check=False, timeout=60
         )
-        assert (ran.returncode, ran.stderr.count(b"\n")) == (code, code * (closed in ("<&-", ">&-")))
+        assert (ran.returncode, ran.stderr.count(b"\n")) == (code, told * (closed in ("<&-", ">&-")))
 
 
 def test_without_the_extra_one_line_says_how_to_install_it(db: Path) -> None:
@@ -223,6 +223,19 @@ def test_long_work_shows_its_progress_and_takes_it_away(long: Path, tmp_path: Pa
     assert code == 0
     assert "exporting" in out
     assert "\x1b[?25h" in out, "the cursor is shown again"
+
+
+def test_a_prompt_on_an_ascii_terminal_has_rules_that_fit(chat: Path) -> None:
+    with plait.open(chat) as sessions:
+        sessions.session("chat").with_context("soul").context.replace("soul", "You are kind.")
+    code, out = in_terminal(chat, "prompt render chat", **ASCII)
+    assert code == 0 and "=" * 46 in out.splitlines() and "u2550" not in out
+
+
+def test_a_server_started_by_hand_says_who_is_to_start_it(chat: Path) -> None:
+    pytest.importorskip("mcp")
+    code, out = in_terminal(chat, "mcp", typed="\x04")
+    assert code == 0 and "an MCP client is to start this" in out
 
 
 def test_rm_asks_and_takes_no_for_an_answer(chat: Path) -> None:

@@ -181,3 +181,10 @@ def test_reading_needs_no_permission_to_write(chat: Path, cli: Run) -> None:
     before = chat.read_bytes()
     assert cli("context", "list").code == 0 and cli("context", "show", "memory").code == 0
     assert chat.read_bytes() == before
+
+
+def test_a_block_that_is_not_there_names_the_list_of_the_same_place(chat: Path, cli: Run) -> None:
+    own = cli("context", "show", "nope", "--session", "chat").err
+    assert "`plait context list --session chat` lists" in own and "--shared at those that all share" in own
+    shared = cli("context", "show", "nope", "--shared").err
+    assert "`plait context list --shared` lists" in shared and "--session ID" in shared

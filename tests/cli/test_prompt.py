@@ -116,3 +116,12 @@ def test_hostile_blocks_are_shown_safely_in_a_diff(chat: Path, cli: Run) -> None
     write(chat, HOSTILE + "\n--- frozen\n+++ now\n")
     ran = cli("prompt", "diff", "chat")
     assert ran.code == 0 and not {"\x1b", "\x07", "\u202e", "\x00"} & set(ran.out)
+
+
+def test_a_prompt_made_without_the_programs_words_says_so(chat: Path, cli: Run) -> None:
+    assert cli("prompt", "freeze", "chat", "--block", "soul=Identity").err == ""
+    told = "without what your program says of its blocks; --function MODULE:NAME or --block LABEL=ABOUT"
+    assert told in cli("prompt", "diff", "chat").err
+    assert cli("prompt", "diff", "chat", "--block", "soul=Identity").err == ""
+    assert told in cli("prompt", "refresh", "chat").err
+    assert cli("prompt", "diff", "chat").err == ""

@@ -1,4 +1,4 @@
-"""Runs one page's Python blocks in order, in this process and folder: `python runner.py PAGE`.
+"""Runs the Python blocks of pages in order, in this process and folder: `python runner.py PAGE...`.
 
 What a line prints is compared with the comments beside and directly below it:
 
@@ -101,4 +101,5 @@ def _fits(expected: str, printed: str) -> bool:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    for given in sys.argv[1:]:
+        run(Path(given))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import runner
-from tests.docs.pages import ROOT, blocks, name_of, pages
+from tests.docs.pages import DOCS, ROOT, blocks, name_of, pages
 
 PAGES = [page for page in pages() if any(block.language == "python" for block in blocks(page))]
 NEEDS = {"docs/howto/observe.md": "opentelemetry.sdk"}
@@ -22,8 +22,26 @@ def test_the_examples_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None
     needed = NEEDS.get(name_of(page), "plait")
     if find_spec(needed.partition(".")[0]) is None:
         pytest.skip(f"needs {needed}: pip install 'plait[otel]' opentelemetry-sdk")
-    result = _run(page, tmp_path)
+    result = _run(tmp_path, page)
     assert result.returncode == 0, f"{name_of(page)}:\n{result.stdout}\n{result.stderr}"
+
+
+def test_the_guides_can_be_followed_one_after_another_in_one_folder(tmp_path: Path) -> None:
+    first = [ROOT / "README.md", DOCS / "tutorial.md"]
+    guides = [page for page in PAGES if page.parent == DOCS / "howto" and '"agents.db"' in page.read_text("utf-8")]
+    guides = [page for page in guides if name_of(page) not in NEEDS]
+    result = _run(tmp_path, *first, *guides)
+    assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
+
+
+def test_a_file_that_an_example_imports_is_named_where_a_reader_sees_it() -> None:
+    unnamed = [
+        (name_of(page), block.value)
+        for page in pages()
+        for block in blocks(page)
+        if block.mark == "file" and f"`{block.value}`" not in page.read_text(encoding="utf-8")
+    ]
+    assert unnamed == []
 
 
 def test_a_block_is_skipped_only_for_a_reason() -> None:
@@ -31,11 +49,11 @@ def test_a_block_is_skipped_only_for_a_reason() -> None:
     assert bare == []
 
 
-def _run(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The page in a process and a folder of its own, warnings being errors as in all tests."""
+def _run(folder: Path, *run: Path) -> subprocess.CompletedProcess[str]:
+    """The pages in a process and a folder of its own, warnings being errors as in all tests."""
     known = {name: value for name, value in os.environ.items() if not name.startswith(("PLAIT_", "COV_", "PYTEST_"))}
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    command = [sys.executable, "-W", "error", "-m", "tests.docs.runner", str(page)]
+    command = [sys.executable, "-W", "error", "-m", "tests.docs.runner", *map(str, run)]
     return subprocess.run(
         command, cwd=folder, env={**known, "PYTHONPATH": path}, capture_output=True, text=True, timeout=100
     )

@@ -58,6 +58,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 damage was met, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
@@ -94,7 +95,7 @@ def root(
 @app.command("import")
 def import_(
     ctx: typer.Context,
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Transcripts, or databases that hold some.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Transcripts, or databases that hold some.")],
     format: Annotated[str | None, typer.Option(help="The files' format; else it is told from their content.")] = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION", help="The session to import into.")] = None,
     db: Db = None,
@@ -176,7 +177,7 @@ def show(
 @app.command("search")
 def search_(
     ctx: typer.Context,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS...", help="All must be there; '\"so\"' together.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All must be there; '\"so\"' together.")],
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only in this session.")] = None,
     role: Annotated[
         list[str] | None, typer.Option("--role", metavar="ROLE", help="Only such; may be repeated.")
@@ -210,7 +211,7 @@ def overlays_(
     owner: Owner = None,
     json: Json = False,
 ) -> None:
-    """List what a path shows instead of its messages, or take one of these away."""
+    """List what is shown in place of messages, or take one of it away."""
     wanted = overlays.Wanted(leaf=text_of(leaf), all=all, remove=text_of(remove), json=json)
     end(overlays.overlays(place_of(ctx, db, tenant, owner), session_of(session, id), wanted))
 
@@ -252,7 +253,7 @@ def stats_(
 def watch_(
     ctx: typer.Context,
     session: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="The session's id; else all sessions of the scope.")
+        str | None, typer.Argument(metavar="SESSION", help="The session's id; else all sessions of the scope.")
     ] = None,
     id: Id = None,
     after: Annotated[
@@ -335,7 +336,7 @@ def vacuum(
 @app.command()
 def rm(
     ctx: typer.Context,
-    sessions: Annotated[list[str] | None, typer.Argument(metavar="SESSION...", help="Ids of sessions.")] = None,
+    sessions: Annotated[list[str] | None, typer.Argument(metavar="SESSION", help="Ids of sessions.")] = None,
     id: Annotated[
         list[str] | None, typer.Option("--id", metavar="SESSION", help="An id, also one that begins with -.")
     ] = None,

@@ -13,9 +13,7 @@ from plait.cli.options import Db, Id, Json, Named, Owner, Tenant, at_most, end, 
 from plait.cli.place import given_text
 from plait.logic.arguments import MOST
 
-context_app = typer.Typer(
-    help="Read and write what sessions remember: blocks of context, and their history.", no_args_is_help=True
-)
+context_app = typer.Typer(help="Read and write what sessions remember, and what it was before.", no_args_is_help=True)
 prompt_app = typer.Typer(help="Render, freeze, refresh and compare a session's system prompt.", no_args_is_help=True)
 
 Session = Annotated[
@@ -26,7 +24,7 @@ Label = Annotated[str, typer.Argument(metavar="LABEL", help="The block.")]
 Key = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="The entry or document, in a block that holds several.")
 ]
-Text = Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The text; else --file.")]
+Text = Annotated[str | None, typer.Argument(metavar="TEXT", help="The text; else --file.")]
 File = Annotated[
     str | None, typer.Option("--file", metavar="FILE", help="Take the text from here; - is standard input.")
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 OK: Final = 0
@@ -22,3 +23,9 @@ class Failure(Exception):
     def __init__(self, text: str, code: int = REFUSED) -> None:
         super().__init__(text)
         self.code = code
+
+
+def note(text: str) -> None:
+    """Say something beside the output: what was done, or that there is nothing to print."""
+    sys.stderr.write(f"plait: {text}\n")
+    sys.stderr.flush()

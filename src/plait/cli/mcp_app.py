@@ -13,7 +13,7 @@ from plait.cli.options import Db, Owner, Tenant, end, place_of, text_of
 
 def mcp_(
     ctx: typer.Context,
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="The database; else --db.")] = None,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="The database; else --db.")] = None,
     http: Annotated[
         int | None,
         typer.Option(

@@ -16,7 +16,7 @@ Db = Annotated[
 Tenant = Annotated[str | None, typer.Option(metavar="TEXT", help="The tenant whose sessions are meant.")]
 Owner = Annotated[str | None, typer.Option(metavar="TEXT", help="The owner whose sessions are meant.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Named = Annotated[str | None, typer.Argument(metavar="[SESSION]", help="The session's id; else the latest session.")]
+Named = Annotated[str | None, typer.Argument(metavar="SESSION", help="The session's id; else the latest session.")]
 Id = Annotated[
     str | None, typer.Option("--id", metavar="SESSION", help="The session's id, also one that begins with -.")
 ]

@@ -80,10 +80,21 @@ def _told(error: Exception) -> tuple[str, int]:
         return _usage(error, format_message()), failure.USAGE
     if type(error).__name__ == "Abort":
         return "stopped, nothing was done", failure.REFUSED
+    if isinstance(error, FileNotFoundError) and (folder := _missing_folder(error)):
+        return (
+            f"{os.fsdecode(error.filename)}: the folder {folder} does not exist; make it, or name another",
+            failure.REFUSED,
+        )
     if isinstance(error, OSError):
         name = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         return f"{name}{error.strerror or error}", failure.REFUSED
     return f"internal error, {type(error).__name__}: {error} (PLAIT_DEBUG=1 shows where)", failure.REFUSED
+
+
+def _missing_folder(error: FileNotFoundError) -> str | None:
+    """The folder that a file was to be in, if it is what is missing."""
+    folder = os.path.dirname(os.fsdecode(error.filename or b""))
+    return folder if folder and not os.path.exists(folder) else None
 
 
 def _usage(error: Exception, text: str) -> str:

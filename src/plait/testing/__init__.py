@@ -5,7 +5,10 @@ Needs the extra `testing`.
 
 from __future__ import annotations
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("plait.testing needs pytest: pip install 'plait[testing]'", name=error.name) from error
 
 # Before they are imported, so that a failure shows the values: hence the imports below this line.
 for face in ("_async", "_sync"):

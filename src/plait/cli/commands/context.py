@@ -47,9 +47,12 @@ class Written:
 def list_(place: Place, target: Target, *, deleted: bool) -> int:
     """Every block and entry, in order of label and key."""
     with _opened(place, target) as (sessions, session):
-        id = _id(session, target)
+        id, any_found = _id(session, target), False
         for label, key in blocks.stored(sessions, id, deleted=deleted):
             _line(_newest(sessions, id, label, key), target)
+            any_found = True
+        if not any_found and not target.json:
+            failure.note(f"no blocks in {blocks.where(session.id, shared=target.shared)}; {_elsewhere(target)}")
     return failure.OK
 
 
@@ -139,7 +142,19 @@ def _newest(sessions: plait.Sessions, id: str, label: str, key: str) -> plait.Va
 def _absent(session: plait.Session, target: Target, label: str, key: str | None, version: int | None) -> str:
     what = f"block {escape.name(label)}" + (f", key {escape.name(key)}" if key is not None else "")
     what += "" if version is None else f", version {version}"
-    return f"there is no {what} in {blocks.where(session.id, shared=target.shared)}; `plait context list` lists those there are"
+    return f"there is no {what} in {blocks.where(session.id, shared=target.shared)}; {_listing(session, target)}"
+
+
+def _listing(session: plait.Session, target: Target) -> str:
+    """The command that lists what is there, of the same target, and how to name another."""
+    whose = "--shared" if target.shared else f"--session {escape.name(session.id)}"
+    return f"`plait context list {whose}` lists those there are, {_elsewhere(target)}"
+
+
+def _elsewhere(target: Target) -> str:
+    if target.shared:
+        return "--session ID looks at a session's own"
+    return "--session ID looks at another session's, --shared at those that all share"
 
 
 # -- writing --------------------------------------------------------------------

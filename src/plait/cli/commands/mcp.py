@@ -40,6 +40,10 @@ def mcp(place: Place, declared: Declared, serving: Serving) -> int:
         memory = server.Memory(sessions, session, read_only=serving.read_only)
         made = server.make_server(memory, server.Library(sessions, memory))
         if serving.http_port is None:
+            if sys.stdin.isatty():
+                failure.note(
+                    "an MCP client is to start this and speak to it here; --http PORT serves one (Ctrl-C ends it)"
+                )
             asyncio.run(server.serve_stdio(made))
         else:
             asyncio.run(server.serve_http(made, port=serving.http_port, ready=_tell))
@@ -59,5 +63,4 @@ def _session(sessions: plait.Sessions, place: Place, declared: Declared, serving
 
 
 def _tell(port: int) -> None:
-    sys.stderr.write(f"plait: MCP at http://127.0.0.1:{port}/mcp (Ctrl-C ends it)\n")
-    sys.stderr.flush()
+    failure.note(f"MCP at http://127.0.0.1:{port}/mcp (Ctrl-C ends it)")

@@ -43,6 +43,10 @@ def overlays(place: Place, id: str | None, wanted: Wanted) -> int:
             screen.json(jsontext.encode(views.overlay(overlay)))
         else:
             _print(overlay, screen, look)
+    if not found and not wanted.json:
+        failure.note(
+            "no overlays in this session" if wanted.all else "no overlays on this path; --all looks at every path"
+        )
     return failure.OK
 
 

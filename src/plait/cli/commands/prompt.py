@@ -21,7 +21,10 @@ from plait.logic.blocks import PROMPT_LABEL
 def render(place: Place, id: str | None, declared: Declared, *, json: bool) -> int:
     """The prompt as the blocks would make it now; nothing is kept."""
     with _opened(place, id, declared) as (_, session):
-        _print("prompt", session.freeze_system_prompt(), json)
+        prompt = session.freeze_system_prompt()
+        _print("prompt", prompt, json)
+        if not prompt and not json:
+            failure.note(f"session {escape.name(session.id)} has no blocks; `plait context set` writes one")
     return failure.OK
 
 
@@ -36,6 +39,7 @@ def refresh(place: Place, id: str | None, declared: Declared, *, json: bool) -> 
     """Render anew and keep that."""
     with _opened(place, id, declared, write=True) as (_, session):
         _print("prompt", session.with_cached_prompt().refresh_system_prompt(), json)
+    _tell_undeclared(declared)
     return failure.OK
 
 
@@ -54,7 +58,18 @@ def diff(place: Place, id: str | None, declared: Declared, *, json: bool) -> int
         return failure.OK
     for line in lines:
         screen.line((escape.printable(line), {"+": "user", "-": "error", "@": "call"}.get(line[:1], "")))
+    if lines:
+        _tell_undeclared(declared)
     return failure.OK
+
+
+def _tell_undeclared(declared: Declared) -> None:
+    """The database does not know what the program says of its blocks: a difference may be only that."""
+    if not declared.names_any:
+        failure.note(
+            "rendered from what is stored, without what your program says of its blocks;"
+            " --function MODULE:NAME or --block LABEL=ABOUT says it"
+        )
 
 
 def _diff(frozen: str, now: str) -> Iterator[str]:
@@ -89,6 +104,7 @@ def _print(name: str, prompt: str, json: bool) -> None:
     if json:
         screen.json(jsontext.encode({name: prompt, "bytes": len(prompt.encode("utf-8", "surrogatepass"))}))
     elif screen.is_terminal:
-        screen.text(escape.printable(prompt).rstrip("\n") + "\n")
+        shown = escape.printable(prompt).rstrip("\n")
+        screen.text((shown if screen.unicode else shown.replace("═", "=")) + "\n")
     else:
         screen.text(prompt)

@@ -39,6 +39,9 @@ def search(place: Place, wanted: Wanted) -> int:
             screen.json(jsontext.encode(_view(hit)))
         else:
             _print(hit, screen)
+    if not hits and not wanted.json:
+        where = "" if wanted.session is None else f" session {escape.name(wanted.session)} of"
+        failure.note(f"nothing in{where} {place.described} has these words; all of them must be in one message")
     return failure.OK
 
 

@@ -76,6 +76,7 @@ def rm(place: Place, ids: Sequence[str], *, ask: bool) -> int:
             for number, id in enumerate(found, 1):
                 sessions.delete(id)
                 tick(number)
+    failure.note(f"{what} with {count(messages)} messages deleted")
     return failure.OK
 
 

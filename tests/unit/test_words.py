@@ -134,3 +134,18 @@ def check_snippet(text: str, wanted: words.Words, length: int, known: list[str])
     for start, end in snippet.highlights:
         assert start == 0 or not snippets.joins(snippet.text, start)
         assert not snippets.joins(snippet.text, end)
+
+
+def test_a_character_that_repeats_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def folding(text: str) -> str:
+        asked.append(text)
+        return fold(text)
+
+    monkeypatch.setattr(snippets, "fold", folding)
+    text = "мир е\u0301 " * 100
+    folded, origin = snippets._aligned(text)
+    strange = [piece for piece in asked if not piece.isascii()]
+    assert sorted(strange) == sorted({"м", "и", "р", "е\u0301"})
+    assert origin is not None and len(origin) == len(folded.encode()) and origin[-1] == len(text) - 1

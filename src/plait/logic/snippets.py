@@ -133,6 +133,7 @@ def _aligned(text: str) -> tuple[str, list[int] | None]:
         return fold(text), None
     pieces: list[str] = []
     origin: list[int] = []
+    known: dict[str, tuple[str, int]] = {}  # a text is made of few characters, and folding one takes its time
     for start, end in _clusters(text):
         run = text[start:end]
         if run.isascii():
@@ -143,9 +144,12 @@ def _aligned(text: str) -> tuple[str, list[int] | None]:
             origin.append(start)
             origin.extend([place for place in range(start, end) for _ in range(4)])  # three bytes and the space after
         else:
-            piece = fold(run)
-            pieces.append(piece)
-            origin.extend([start] * len(piece.encode("utf-8", "replace")))
+            found = known.get(run)
+            if found is None:
+                piece = fold(run)
+                found = known[run] = piece, len(piece.encode("utf-8", "replace"))
+            pieces.append(found[0])
+            origin.extend([start] * found[1])
     return "".join(pieces), origin
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import apsw
@@ -135,14 +135,14 @@ async def test_an_unknown_format_is_shown_raw_and_runs_nothing(damaged: AsyncSes
     assert raw.format in ("of-tomorrow", "pickle")
 
 
-async def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path, reopened: Callable[[], AsyncSessions]) -> None:
+async def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path) -> None:
     """B-111: it is neither popped as "empty" nor skipped."""
-    async with reopened() as sessions:
+    async with plait.open_async(file) as sessions:
         await sessions.session("chat").append_many([note("a"), note("b")])
     connection = apsw.Connection(str(file))
     connection.execute("UPDATE message SET body = '{' WHERE id = 'b'")
     connection.close()
-    async with reopened() as sessions:
+    async with plait.open_async(file) as sessions:
         chat: AsyncSession = sessions.session("chat")
         for found in (
             await chat.leaf(),

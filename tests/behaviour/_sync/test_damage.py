@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -135,14 +135,14 @@ def test_an_unknown_format_is_shown_raw_and_runs_nothing(damaged: Sessions) -> N
     assert raw.format in ("of-tomorrow", "pickle")
 
 
-def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path, reopened: Callable[[], Sessions]) -> None:
+def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path) -> None:
     """B-111: it is neither popped as "empty" nor skipped."""
-    with reopened() as sessions:
+    with plait.open(file) as sessions:
         sessions.session("chat").append_many([note("a"), note("b")])
     connection = apsw.Connection(str(file))
     connection.execute("UPDATE message SET body = '{' WHERE id = 'b'")
     connection.close()
-    with reopened() as sessions:
+    with plait.open(file) as sessions:
         chat: Session = sessions.session("chat")
         for found in (
             chat.leaf(),

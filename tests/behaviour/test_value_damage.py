@@ -59,6 +59,25 @@ def test_damaged_values_are_found_and_mended(file: Path, kind: str) -> None:
         assert left <= {"values at another version"} if kind == "slices without version" else not left
 
 
+@pytest.mark.parametrize("body", ["torn \\ud8", "not ascii é", "ends in \\"])
+def test_a_damaged_text_is_read_as_far_as_it_goes_and_told_of(
+    file: Path, body: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with plait.open(file) as sessions:
+        given = {"operation": "x", "created_at_us": 1_800_000_000_000_000}
+        contextual(sessions).write_value(chat(), "notes", "odd", "half \ud800", **given)  # type: ignore[arg-type]
+    database = apsw.Connection(str(file))
+    database.execute("UPDATE value_text SET body = ? WHERE value = (SELECT value FROM value WHERE key = 'odd')", [body])
+    database.close()
+    with plait.open(file) as sessions:
+        keys = [value.key for value in contextual(sessions).values(chat(), "notes", after=None, limit=9)]
+        assert keys == ["a", "b", "c", "odd"]
+        value = contextual(sessions).read_value(chat(), "notes", "odd")
+        assert value is not None and value.content is not None and value.content.startswith(body[:4])
+        assert "'odd' (version 1) is damaged" in caplog.text
+        sessions.doctor()
+
+
 def test_the_search_finds_what_is_there_after_its_index_was_mended(file: Path) -> None:
     database = apsw.Connection(str(file))
     database.execute(DAMAGE["stale index of values"])

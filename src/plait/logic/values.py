@@ -123,6 +123,11 @@ def unpacked(body: str, escaped: bool) -> str:
     return body.encode("ascii").decode("unicode_escape") if escaped else body
 
 
+def unpacked_in_part(body: str) -> str:
+    """What can be read of an escaped text that was damaged; the rest is replaced."""
+    return body.encode("ascii", "replace").decode("unicode_escape", "replace")
+
+
 def after_prefix(prefix: str) -> str | None:
     """The first text after all those that begin with `prefix`, in the order of code points; `None`: there is none."""
     stem = prefix.rstrip(MAX_SCALAR)

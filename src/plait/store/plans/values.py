@@ -86,7 +86,11 @@ def content_of(row: Row) -> Plan[str | None]:
     if row[FLAGS] & SLICED:
         rest = yield Ask("value_slices", (row[VALUE], row[VERSION]), heavy=True)
         body = slices.join([body, *(text for (text,) in rest)])
-    return logic.unpacked(body, bool(row[FLAGS] & ESCAPED))
+    try:
+        return logic.unpacked(body, bool(row[FLAGS] & ESCAPED))
+    except ValueError:
+        log.error("value %r, key %r (version %d) is damaged or incomplete", row[LABEL], row[KEY], row[VERSION])
+        return logic.unpacked_in_part(body)
 
 
 def listing(

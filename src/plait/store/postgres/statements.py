@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from plait.store.plan import Row
@@ -115,11 +115,13 @@ def parse(text: str) -> dict[str, Statement]:
     return found
 
 
+@cache
 def load() -> dict[str, Statement]:
     """The statements that plans name."""
     return parse(read("queries.sql"))
 
 
+@cache
 def own() -> dict[str, Statement]:
     """The statements of the driver itself."""
     return parse(read("own.sql"))

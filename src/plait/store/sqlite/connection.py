@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Literal, TypeVar
 
@@ -200,21 +200,29 @@ def _set_journal(connection: apsw.Connection, settings: Settings) -> str:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the schema to the newest version, each step a transaction of its own."""
-    for version, script in migrations():
-        if _version(connection) >= version:
-            continue
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+    """Bring the schema to the newest version: a new file in one transaction, an older one step by step."""
+    if not _version(connection):
+        _step(connection, migrations())
+    for migration in migrations():
+        _step(connection, [migration])
+
+
+def _step(connection: apsw.Connection, wanted: Sequence[tuple[int, str]]) -> None:
+    """Run those of these migrations that the file has not had yet, in one transaction."""
+    if _version(connection) >= wanted[-1][0]:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for version, script in wanted:
             if _version(connection) < version:  # nobody else was faster
                 connection.execute(script)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {version}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _version(connection: apsw.Connection) -> int:

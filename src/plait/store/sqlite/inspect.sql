@@ -37,8 +37,10 @@ SELECT 1 FROM message_words WHERE message_words MATCH :words AND rowid = :key;
 INSERT OR IGNORE INTO search_pending (key) VALUES (:key);
 
 -- values_in_index
--- Values that the index is not known to be out of date about, with how many words it has of each.
-SELECT id, sz FROM value_words_docsize WHERE NOT EXISTS (SELECT 1 FROM value_pending WHERE value = id);
+-- Values that the index is not known to be out of date about, with how many words it has of each; not what is being removed.
+SELECT id, sz FROM value_words_docsize
+ WHERE NOT EXISTS (SELECT 1 FROM value_pending WHERE value = id)
+   AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = id >> 32);
 
 -- value_index_holds
 -- Whether the index has all these words of a value.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cached_property
+from functools import cache, cached_property
 
 _NAMED = re.compile(r"(?<![:a-z]):([a-z_]+)")
 _VALUES = re.compile(r"VALUES\s*\(([^()]*)\)")
+_TABLES = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(\w+)")
 
 _FOLDER = os.path.dirname(__file__)
 """Not by `importlib.resources`, which takes longer to import than the rest of the driver."""
@@ -23,14 +24,11 @@ class Statement:
         self.name = name
         self.text = text
         self.parameters = list(dict.fromkeys(_NAMED.findall(text)))
-        self.batches = (1,) if any(map(self.names_table, ("message_words", "value_words"))) else BATCH_SIZES
+        tables = set(_TABLES.findall(text))
+        self.batches = (1,) if tables & {"message_words", "value_words"} else BATCH_SIZES
         """In how many rows at a time it is sent; FTS5 takes them one by one half as fast again."""
-        self.on_sessions = self.names_table("session")
+        self.on_sessions = "session" in tables
         """Whether it reads or writes the rows of sessions."""
-
-    def names_table(self, table: str) -> bool:
-        """Whether the statement reads or writes a table."""
-        return re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s+{table}\b", self.text) is not None
 
     @cached_property
     def many(self) -> dict[int, str]:
@@ -54,8 +52,9 @@ def parse(text: str) -> dict[str, Statement]:
     return found
 
 
+@cache
 def load() -> dict[str, Statement]:
-    """The driver's statements."""
+    """The driver's statements, read once."""
     return parse(read("queries.sql"))
 
 

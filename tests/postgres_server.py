@@ -36,7 +36,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "300",
     "shared_buffers": "64MB",
-    "autovacuum_naptime": "10min",
+    "autovacuum": "off",
     "listen_addresses": "127.0.0.1",
     "timezone": "Pacific/Chatham",
 }

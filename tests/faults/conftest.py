@@ -22,7 +22,8 @@ def vfs() -> Iterator[FaultVFS]:
 @pytest.fixture
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The database of `operations`, whose messages are cut into short slices."""
-    monkeypatch.setattr(slices, "cut", partial(slices.cut, budget_bytes=operations.SLICE_BYTES))
+    for name in ("fits", "cut"):
+        monkeypatch.setattr(slices, name, partial(getattr(slices, name), budget_bytes=operations.SLICE_BYTES))
     file = tmp_path / "prepared.db"
     operations.prepare(file)
     return file

@@ -52,7 +52,7 @@ DAMAGE = [
     "INSERT INTO upload VALUES ('claim', 99, 0)",
     "INSERT INTO info SELECT 99, NULL, NULL, NULL, 0, '{}', '{}'",
     "INSERT INTO info SELECT session, NULL, NULL, NULL, 0, '[]', '{}' FROM session WHERE id = 's'",
-    "INSERT INTO change SELECT session, version, incarnation, 'update', 'o', 0, '{}' FROM session WHERE id = 's'",
+    "INSERT INTO change SELECT session, 1, incarnation, 'update', 'o', 0, '{}' FROM session WHERE id = 's'",
     "UPDATE session SET overlays = 7 WHERE id = 's'",
     "UPDATE session SET hidden_tokens = 7 WHERE id = 's'",
     "UPDATE overlay SET left_messages = left_messages + 1",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any
 
+from plait.store import scripts
 from plait.store.plan import Row
 from plait.store.postgres import adapt
 from plait.store.postgres.homes import Where
@@ -105,14 +106,8 @@ def _columns(text: str) -> list[str]:
 
 
 def parse(text: str) -> dict[str, Statement]:
-    """The statements of a file: `-- name`, a line of purpose, the statement."""
-    found: dict[str, Statement] = {}
-    for block in re.split(r"^(?=-- [a-z_]+$)", text, flags=re.MULTILINE):
-        if block.strip():
-            name, _purpose, *lines = block.strip().splitlines()
-            name = name.removeprefix("-- ")
-            found[name] = Statement(name, "\n".join(lines).strip().removesuffix(";"))
-    return found
+    """The statements of a file."""
+    return {name: Statement(name, statement) for name, statement in scripts.named(text).items()}
 
 
 @cache
@@ -129,11 +124,9 @@ def own() -> dict[str, Statement]:
 
 def migrations() -> list[tuple[int, str]]:
     """The migrations in order: (version, script)."""
-    names = sorted(name for name in os.listdir(os.path.join(_FOLDER, "migrations")) if name.endswith(".sql"))
-    return [(int(name.split("_")[0]), read("migrations", name)) for name in names]
+    return scripts.numbered(os.path.join(_FOLDER, "migrations"))
 
 
 def read(*path: str) -> str:
     """The text of a file beside this module."""
-    with open(os.path.join(_FOLDER, *path), encoding="utf-8") as file:
-        return file.read()
+    return scripts.read(_FOLDER, *path)

@@ -6,12 +6,13 @@ import os
 import re
 from functools import cache, cached_property
 
+from plait.store import scripts
+
 _NAMED = re.compile(r"(?<![:a-z]):([a-z_]+)")
 _VALUES = re.compile(r"VALUES\s*\(([^()]*)\)")
 _TABLES = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(\w+)")
 
 _FOLDER = os.path.dirname(__file__)
-"""Not by `importlib.resources`, which takes longer to import than the rest of the driver."""
 
 BATCH_SIZES = (64, 16, 4, 1)
 """How many rows a multi-row insert takes: few texts, so that the statement cache keeps them."""
@@ -42,14 +43,8 @@ class Statement:
 
 
 def parse(text: str) -> dict[str, Statement]:
-    """The statements of a file: `-- name`, a line of purpose, the statement."""
-    found: dict[str, Statement] = {}
-    for block in re.split(r"^(?=-- [a-z_]+$)", text, flags=re.MULTILINE):
-        if block.strip():
-            name, _purpose, *lines = block.strip().splitlines()
-            name = name.removeprefix("-- ")
-            found[name] = Statement(name, "\n".join(lines).strip().removesuffix(";"))
-    return found
+    """The statements of a file."""
+    return {name: Statement(name, statement) for name, statement in scripts.named(text).items()}
 
 
 @cache
@@ -60,20 +55,14 @@ def load() -> dict[str, Statement]:
 
 def migrations() -> list[tuple[int, str]]:
     """The migrations in order: (version, script)."""
-    return _numbered("migrations")
+    return scripts.numbered(os.path.join(_FOLDER, "migrations"))
 
 
 def bridges() -> list[tuple[int, str]]:
     """What a connection that may not migrate does instead, so that statements find what they name."""
-    return _numbered("bridges")
-
-
-def _numbered(folder: str) -> list[tuple[int, str]]:
-    names = sorted(name for name in os.listdir(os.path.join(_FOLDER, folder)) if name.endswith(".sql"))
-    return [(int(name.split("_")[0]), read(folder, name)) for name in names]
+    return scripts.numbered(os.path.join(_FOLDER, "bridges"))
 
 
 def read(*path: str) -> str:
     """The text of a file beside this module."""
-    with open(os.path.join(_FOLDER, *path), encoding="utf-8") as file:
-        return file.read()
+    return scripts.read(_FOLDER, *path)

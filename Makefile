@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install -qq
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test soak check bench unasync clean
+.PHONY: demo test soak check adapters bench unasync clean
 
 demo: $(VENV)/.plait  ## a short tour on the terminal
 	@$(PY) -m plait.demo
@@ -21,6 +21,9 @@ soak: $(VENV)/.dev  ## the same tests at the full dose: hours
 
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check
+
+adapters: $(VENV)/.adapters  ## the adapters' tests with every framework there is; installs what `make test` skips
+	PLAIT_DOSE=short $(PYTEST) tests/adapters $(ARGS)
 
 bench: $(VENV)/.dev  ## the numbers of docs, measured here
 	$(PY) -m benchmarks $(ARGS)
@@ -46,4 +49,12 @@ $(VENV)/.plait: pyproject.toml
 $(VENV)/.dev: $(VENV)/.plait
 	@echo "Installing the developers' tools, once ..."
 	@$(PIP) --editable '.[cli,otel,testing,dev]'
+	@touch $@
+
+# The frameworks that are too large for everybody's venv. One that this Python cannot have is left out: its tests skip.
+$(VENV)/.adapters: $(VENV)/.dev
+	@echo "Installing the frameworks, once: up to a gigabyte ..."
+	@for extra in openai langgraph pydantic-ai adk claude; do \
+		$(PIP) --editable ".[$$extra]" || echo "plait[$$extra] could not be installed: its tests will skip" >&2; \
+	done
 	@touch $@

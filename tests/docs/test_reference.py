@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import plait
-from plait import mcp, providers
+from plait import formats, mcp, providers
 from tests.docs.pages import DOCS, blocks, headings
 
 API, ERRORS = DOCS / "reference" / "api.md", DOCS / "reference" / "errors.md"
@@ -114,3 +114,10 @@ def test_a_function_of_the_providers_is_written_as_it_is(item: Any) -> None:
 @pytest.mark.parametrize("name", mcp.__all__)
 def test_every_part_of_the_mcp_server_has_its_place_on_its_page(name: str) -> None:
     assert re.search(rf"`{name}\b", (DOCS / "howto" / "mcp.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("format", formats.FORMATS, ids=lambda format: format.name)
+def test_every_format_has_its_row(format: plait.Format) -> None:
+    rows = (DOCS / "reference" / "adapters.md").read_text(encoding="utf-8")
+    module = type(format).__module__.removeprefix("plait.").replace(".", "/")
+    assert re.search(rf"^\| `{format.name}` \| .+ \| `{module}\.py` \|$", rows, re.MULTILINE)

@@ -1,8 +1,10 @@
 """Which kinds of message plait can read: the registry of formats.
 
 Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`)
-and the lines of `pi`, `claude-code` and `chatgpt` transcripts. An adapter or an application adds
-its own by registering an object with the methods of `plait.Format`:
+and the lines of `pi`, `claude-code` and `chatgpt` transcripts. A format built in is a class with
+the methods of `plait.Format` in a module of its own here (what it reads parts into stands in
+`native`), one object of it in `FORMATS`, and a row in docs/reference/adapters.md. It imports
+no framework: a message is plain JSON. An application adds its own by registering such an object:
 
     cancel = plait.formats.register(MyFormat())
 
@@ -42,7 +44,7 @@ __all__ = [
 
 NATIVE: Final[Format] = native.FORMAT
 FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, OpenAI(), OpenAIChat())
-"""The formats built in, in the order in which they are asked whether a message is theirs."""
+"""The formats built in, in the order in which they are asked whether a message is theirs: the most particular first."""
 
 
 @runtime_checkable

@@ -1,14 +1,18 @@
 """Reads native messages, `plait`: AI SDK UI messages, `{role, parts: [{type, …}, …]}`.
 
-Native parts are what every other reader answers with, so the shapes and the helpers they share are here:
+Native parts are what every other reader answers with and every writer of another format begins from, so
+the shapes and the helpers they share are here:
 
 - `{"type": "text", "text"}` and `{"type": "reasoning", "text"}`
 - `{"type": "file", "mediaType", "url"}`, or `data` (bare base64) in place of `url`, or neither where
-  a provider keeps the file (`fileId`)
+  a provider keeps the file (`fileId`); with a `filename` if there is one
 - `{"type": "dynamic-tool", "toolName", "toolCallId", "state", "input"}` for a call, `state` being
   `input-available`; with `output` too where call and result stand together (`output-available`)
 - `{"type": "dynamic-tool", "toolCallId", "state", "output"}`, without `input`, for a result whose call
   is in another message: pair them by `toolCallId`. A failed one has `state: "output-error"` and `errorText`.
+  `output` is text, any JSON value, or native parts where it holds media (`merged` makes that of parts)
+- `providerExecuted: true` on a call that the provider ran itself, which nobody here has to answer
+- `providerMetadata: {provider: {…}}` for what must go back to that provider as it came: signatures, item ids
 - anything else as it is, under its own `type`
 """
 

@@ -64,7 +64,8 @@ def test_a_function_is_imported(long: Path, cli: Run, tmp_path: Path, monkeypatc
         (("--function", "no_such_module:f"), "no_such_module"),
         (("--function", "json:nothing"), "json:nothing"),
         (("--function", "json"), "module:name"),
-        (("--command", "false"), "code 1"),
+        (("--command", "false"), "plait: the command ended with code 1"),
+        (("--function", "os:getcwd"), "the summarizer failed: TypeError: "),
     ],
 )
 def test_what_cannot_summarize_is_said_in_a_line(long: Path, cli: Run, arguments: tuple[str, ...], words: str) -> None:

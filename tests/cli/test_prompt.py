@@ -99,7 +99,9 @@ def test_a_frozen_prompt_stays_until_it_is_refreshed(chat: Path, cli: Run) -> No
         (("render", "chat", "--block", "a[b]"), 1, "label must be one line"),
         (("render", "chat", "--block", ""), 1, "label"),
         (("render", "chat", "--block", "a", "--block", "A"), 1, "same header"),
+        (("render", "chat", "--block", "a", "--documents", "a=other"), 2, "block a is named twice"),
         (("render", "chat", "--skills", "nosuch://x"), 1, "cannot be opened"),
+        (("render", "chat", "--function", "os:getcwd"), 1, "os:getcwd failed: TypeError"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(

@@ -116,6 +116,11 @@ def policy(
         raise arguments.refusal("trigger_ratio", "a number above 0 and at most 1", trigger_ratio)
     prompt_tokens = arguments.number("prompt_tokens", prompt_tokens)
     background = arguments.flag("background", background)
+    if window_tokens is not None and reserved_tokens >= window_tokens * trigger_ratio:
+        raise UsageError(
+            f"reserved_tokens ({reserved_tokens:,}) must be less than trigger_ratio of window_tokens "
+            f"({window_tokens * trigger_ratio:,.0f}): nothing would be left for the conversation"
+        )
     return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
 
 
@@ -370,7 +375,7 @@ class AsyncCompactor:
         except CompactionError:
             raise
         except Exception as error:
-            raise CompactionError(f"the summarizer failed: {error!r}") from error
+            raise CompactionError(f"the summarizer failed: {type(error).__name__}: {error}") from error
 
     async def _lay(self, plan: Compacted, span: Span, text: str) -> Compacted:
         """Add the summary, unless what it covers was changed meanwhile."""

@@ -83,7 +83,9 @@ class Documents:
             self._read = None
             return Loaded()
         loaded, after = Loaded(), None
-        if self._read is not None and self._goes_on(self._read[0], path):
+        if self._read is not None and not _goes_on(self._read[0], path):
+            self._live, self._awaited = {}, set()  # what was to be appended belonged to another branch
+        elif self._read is not None and not store.changed_since(ref, self._read[0]):
             loaded, after = self._read[1].copy(), _last(self._read[0])
         for message in self._session._shown(path, after_seq=after):  # pyright: ignore[reportPrivateUsage]
             loaded.feed(message)
@@ -91,16 +93,6 @@ class Documents:
         for document in loaded.places:
             self._live.pop(document, None)
         return loaded
-
-    def _goes_on(self, before: Path, path: Path) -> bool:
-        """Whether `path` is the one before and what came after it."""
-        if before.incarnation != path.incarnation or not before.ranges or len(before.ranges) > len(path.ranges):
-            return False
-        store, ref = self._session._store, self._session._ref  # pyright: ignore[reportPrivateUsage]
-        same = before.ranges[:-1] == path.ranges[: len(before.ranges) - 1]
-        last, now = before.ranges[-1], path.ranges[len(before.ranges) - 1]
-        grown = last.strand == now.strand and last.lo == now.lo and last.hi <= now.hi
-        return same and grown and not store.changed_since(ref, before)
 
     def _hide(self, places: dict[Document, list[Place]]) -> None:
         marks: dict[str, dict[int, str]] = {}
@@ -125,6 +117,15 @@ class Documents:
             session.remove_overlay(below.id)
         at = message_id if below is None else below.to_id
         session.add_overlay(at, at, summary=view.whole(*changed), kind=UNLOAD)
+
+
+def _goes_on(before: Path, path: Path) -> bool:
+    """Whether `path` is the one before and what came after it."""
+    if before.incarnation != path.incarnation or not before.ranges or len(before.ranges) > len(path.ranges):
+        return False
+    same = before.ranges[:-1] == path.ranges[: len(before.ranges) - 1]
+    last, now = before.ranges[-1], path.ranges[len(before.ranges) - 1]
+    return same and last.strand == now.strand and last.lo == now.lo and last.hi <= now.hi
 
 
 def _last(path: Path) -> int:

@@ -429,6 +429,7 @@ class Session:
 
         Or give a model's `window_tokens`: then as soon as the view and `reserved_tokens` reach
         `trigger_ratio` of it, going by the usage that a model reported last where messages carry it.
+        `UsageError` where `reserved_tokens` alone do.
         The frozen prompt counts with the view, and so do `prompt_tokens`: what else goes to the model before
         the view each time, such as tools. A reported usage has both in it already.
         Only stored totals are looked at, never the transcript. `counter` counts the messages that

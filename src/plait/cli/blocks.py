@@ -35,6 +35,7 @@ class Declared:
 
     def onto(self, session: plait.Session) -> plait.Session:
         """Declare them on a handle, in this order: texts, collections, documents, skills, what the function does."""
+        self._check_apart()
         kinds: tuple[tuple[BlockKind, Sequence[str]], ...]
         kinds = (("text", self.texts), ("collection", self.collections), ("documents", self.documents))
         for kind, given in kinds:
@@ -44,8 +45,25 @@ class Declared:
         if self.skills:
             session.with_context("skills", provider=_skills(self.skills))
         if self.function is not None:
-            imported(self.function)(session)
+            self._declare_by_function(self.function, session)
         return session
+
+    def _check_apart(self) -> None:
+        """Refuse a label that is named twice: the second would take the first one's place."""
+        labels = [one.partition("=")[0] for given in (self.texts, self.collections, self.documents) for one in given]
+        labels += ["skills"] if self.skills else []
+        for label in labels:
+            if labels.count(label) > 1:
+                raise Failure(f"block {escape.name(label)} is named twice; name each once, as one kind", USAGE)
+
+    def _declare_by_function(self, name: str, session: plait.Session) -> None:
+        function = imported(name)
+        try:
+            function(session)
+        except plait.PlaitError:
+            raise
+        except Exception as error:
+            raise Failure(f"{name} failed: {type(error).__name__}: {error}; it is called with the session") from error
 
 
 def _skills(sources: Sequence[str]) -> plait.ContextProvider:

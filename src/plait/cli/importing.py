@@ -22,6 +22,8 @@ def imported(name: str) -> Callable[[Any], Any]:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise Failure(f"there is no {name} to import: {error}") from None
+    except Exception as error:  # the module's own code runs at import
+        raise Failure(f"importing {module} failed: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise Failure(f"{name} is not a function")
     function: Callable[[Any], Any] = found

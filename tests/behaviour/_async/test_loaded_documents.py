@@ -297,3 +297,29 @@ async def test_results_whose_calls_have_one_id_are_unloaded_one_by_one(chat: Asy
     assert (await call(chat, "unload_context", "sea")).startswith("Unloaded")
     assert await outputs(chat) == ["[skill unloaded: sea]", LAND]
     assert await loaded(chat) == "books: land"
+
+
+@pytest.mark.parametrize("where", ["a root", "another branch", "after a checkout"])
+async def test_what_was_loaded_on_one_branch_is_not_on_another(chat: AsyncSession, where: str) -> None:
+    declared(chat)
+    first = await chat.append(plait.user("Tell me about the sea"))
+    await chat.append(plait.assistant("Which one?"))
+    await call(chat, "load_context", "sea")  # its message is never appended: the run was given up
+    assert await loaded(chat) == "books: sea"
+    if where == "a root":
+        await chat.append(plait.user("Something else"), parent=None)
+    elif where == "another branch":
+        await chat.append(plait.assistant("Which of them?"), parent=first.id)
+    else:
+        await chat.checkout(first.id)
+    assert await loaded(chat) == "none"
+    assert await call(chat, "unload_context", "sea") == '"sea" is not currently loaded in books.'
+
+
+async def test_what_was_loaded_stays_loaded_while_its_message_is_awaited(chat: AsyncSession) -> None:
+    declared(chat)
+    await chat.append(plait.user("Tell me about the sea"))
+    await call(chat, "load_context", "sea")
+    asked = await chat.append(plait.assistant("Let me see."))
+    await chat.update({"id": asked.id, "role": "assistant", "parts": [{"type": "text", "text": "Let me look."}]})
+    assert await loaded(chat) == "books: sea"

@@ -219,6 +219,8 @@ def test_the_prompt_that_goes_before_the_view_counts_with_it(chat: Session) -> N
     assert (chat.compact_if_needed(instructions="word " * (4 * size))).done
     with pytest.raises(UsageError, match="prompt_tokens must be a whole number of at least 0"):
         chat.compact_after(100, prompt_tokens=-1)
+    with pytest.raises(UsageError, match=r"reserved_tokens \(90\) must be less than trigger_ratio .* \(85\)"):
+        chat.compact_after(window_tokens=100, reserved_tokens=90)
     chat.append(plait.assistant("y", metadata={"usage": {"totalTokens": size}}))
     chat.compact_after(window_tokens=4 * size, trigger_ratio=1.0, prompt_tokens=100 * size)
     assert (chat.compact_if_needed()).reason == "the view is small enough"

@@ -297,3 +297,29 @@ def test_results_whose_calls_have_one_id_are_unloaded_one_by_one(chat: Session) 
     assert (call(chat, "unload_context", "sea")).startswith("Unloaded")
     assert outputs(chat) == ["[skill unloaded: sea]", LAND]
     assert loaded(chat) == "books: land"
+
+
+@pytest.mark.parametrize("where", ["a root", "another branch", "after a checkout"])
+def test_what_was_loaded_on_one_branch_is_not_on_another(chat: Session, where: str) -> None:
+    declared(chat)
+    first = chat.append(plait.user("Tell me about the sea"))
+    chat.append(plait.assistant("Which one?"))
+    call(chat, "load_context", "sea")  # its message is never appended: the run was given up
+    assert loaded(chat) == "books: sea"
+    if where == "a root":
+        chat.append(plait.user("Something else"), parent=None)
+    elif where == "another branch":
+        chat.append(plait.assistant("Which of them?"), parent=first.id)
+    else:
+        chat.checkout(first.id)
+    assert loaded(chat) == "none"
+    assert call(chat, "unload_context", "sea") == '"sea" is not currently loaded in books.'
+
+
+def test_what_was_loaded_stays_loaded_while_its_message_is_awaited(chat: Session) -> None:
+    declared(chat)
+    chat.append(plait.user("Tell me about the sea"))
+    call(chat, "load_context", "sea")
+    asked = chat.append(plait.assistant("Let me see."))
+    chat.update({"id": asked.id, "role": "assistant", "parts": [{"type": "text", "text": "Let me look."}]})
+    assert loaded(chat) == "books: sea"

@@ -84,7 +84,7 @@ def _by_command(command: str) -> Callable[[str], str]:
         asked = prompt.encode("utf-8", "replace")
         ran = subprocess.run(shlex.split(command), input=asked, stdout=subprocess.PIPE, check=False)
         if ran.returncode:
-            raise Failure(f"the command ended with code {ran.returncode}: {command}")
+            raise plait.CompactionError(f"the command ended with code {ran.returncode}: {command}")
         return ran.stdout.decode("utf-8", "replace")
 
     return summarize

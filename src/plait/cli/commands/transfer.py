@@ -66,7 +66,11 @@ def _tell(report: interchange.ImportReport, file: str, screen: Screen, json: boo
     else:
         named = f" ({escape.one_line(report.name, 60)})" if report.name else ""
         lost = f", {count(report.report.lost)} lost" if report.report.lost else ""
-        held = f"{count(report.messages)} messages, {count(_inserted(report))} new{lost}"
+        held = (
+            f"{count(report.messages)} messages, {count(_inserted(report))} new{lost}"
+            if report.messages
+            else f"nothing{lost}"
+        )
         what = f"{held}, {report.format}, {escape.name(os.path.basename(given_text(file)))}"
         screen.line((escape.name(report.session_id), "bold"), f"{named}  ", (what, "dim"))
     return failure.DAMAGED if report.report.lost else failure.OK

@@ -91,7 +91,7 @@ def database(*, fresh: bool = False) -> Iterator[str]:
             with _administrator(url) as connection:
                 connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
         else:
-            _empty(f"{url}/{name}")
+            empty(f"{url}/{name}")
             _free.append(name)
 
 
@@ -108,7 +108,7 @@ def _administrator(url: str) -> Any:
     return psycopg.connect(f"{url}/postgres", autocommit=True)
 
 
-def _empty(url: str) -> None:
+def empty(url: str) -> None:
     import psycopg
 
     with psycopg.connect(url) as connection:

@@ -185,11 +185,32 @@ def test_every_key_begins_with_the_home_or_the_scope() -> None:
             assert statement.indexParams[0].name in ("home", "scope")
 
 
-def test_migrations_make_tables_and_indexes_and_nothing_that_runs() -> None:
+def test_migrations_make_tables_and_indexes_and_nothing_that_runs_in_a_statement() -> None:
     from pglast import ast
 
-    plain_ddl = (ast.CreateStmt, ast.IndexStmt, ast.InsertStmt, ast.AlterTableStmt, ast.ViewStmt)
-    assert [s for s in created() if not isinstance(s, plain_ddl)] == []
+    plain_ddl = (ast.CreateStmt, ast.IndexStmt, ast.InsertStmt, ast.AlterTableStmt)
+    for_others = (ast.ViewStmt, ast.CreateFunctionStmt)
+    assert [s for s in created() if not isinstance(s, plain_ddl + for_others)] == []
+    functions = [s.funcname[-1].sval for s in created() if isinstance(s, ast.CreateFunctionStmt)]
+    views = [s.view.relname for s in created() if isinstance(s, ast.ViewStmt)]
+    assert functions == ["message_text"] and views == ["messages"]
+    for statement in ALL.values():
+        assert not re.search(r"\bplait\.(?:message_text|messages)\b", statement.text)
+
+
+def test_what_the_view_reads_is_of_one_home_in_each_row() -> None:
+    from pglast import ast
+
+    (view,) = [s for s in created() if isinstance(s, ast.ViewStmt)]
+    named = {(n.alias.aliasname, n.relname) for n in nodes(view) if isinstance(n, ast.RangeVar) and n.alias}
+    compared = {
+        side.fields[0].sval
+        for node in nodes(view)
+        if isinstance(node, ast.A_Expr) and [part.sval for part in node.name] == ["="]
+        for side in (node.lexpr, node.rexpr)
+        if isinstance(side, ast.ColumnRef) and side.fields[-1].sval == "home"
+    }
+    assert {alias for alias, _ in named} == compared
 
 
 def test_no_index_has_a_column_that_an_append_changes() -> None:

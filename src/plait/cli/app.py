@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from plait.cli.commands import compact, listing, overlays, reading, searching, stats, transfer, tree, upkeep
+from plait.cli.commands import compact, listing, overlays, reading, schema, searching, stats, transfer, tree, upkeep
 from plait.cli.commands import watch as watching
 from plait.cli.context_app import context_app, prompt_app
 from plait.cli.failure import Failure
@@ -331,6 +331,16 @@ def vacuum(
 ) -> None:
     """Give the space of deleted content back to the file system."""
     end(upkeep.vacuum(place_of(ctx, db, None, None), purge=purge))
+
+
+@app.command("schema")
+def schema_(
+    distributed: Annotated[
+        str | None, typer.Option(metavar="ENGINE", help="Only what spreads the tables there are over nodes: citus.")
+    ] = None,
+) -> None:
+    """Print the SQL that makes a store in PostgreSQL."""
+    end(schema.schema(text_of(distributed)))
 
 
 @app.command()

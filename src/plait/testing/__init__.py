@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
 
 # Before they are imported, so that a failure shows the values: hence the imports below this line.
 for face in ("_async", "_sync"):
-    pytest.register_assert_rewrite(f"plait.testing.{face}.store_tests", f"plait.testing.{face}.value_tests")
+    pytest.register_assert_rewrite(f"plait.testing.{face}.contract")
 del face
 
 # After that line: pytest rewrites only what is not imported yet.

@@ -1,4 +1,4 @@
-"""Generated from src/plait/testing/_async/lease_tests.py by tools/unasync.py: edit that file. The contract of a store's leases, as tests: a part of the tests of a store."""
+"""Generated from src/plait/testing/_async/contract/leasing.py by tools/unasync.py: edit that file. The contract of a store's leases, as tests: a part of the tests of a store."""
 
 from __future__ import annotations
 

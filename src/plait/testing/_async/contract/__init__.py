@@ -1,0 +1,1 @@
+"""The parts of the contract, by what they are about."""

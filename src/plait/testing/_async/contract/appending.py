@@ -1,0 +1,287 @@
+"""The contract of appends: chains, branches, repetitions, expectations."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait.errors import (
+    ConflictError,
+    LeafMovedError,
+    NotFoundError,
+)
+from plait.model import LEAF, Message
+from plait.store._async.port import AsyncStore
+from plait.store.protocol import (
+    Expect,
+    Written,
+)
+from plait.testing._async.contract.case import ALICE, NEW_YEAR_US, ODD_IDS, AsyncStoreCase, ids
+
+
+class AsyncAppendTests(AsyncStoreCase):
+    """What every store must do with what is appended."""
+
+    async def test_append_makes_a_chain(self, store: AsyncStore) -> None:
+        written = await self.add(store, "a", "b", "c")
+        assert [(item.message.id, item.message.parent_id, item.inserted) for item in written] == [
+            ("a", None, True),
+            ("b", "a", True),
+            ("c", "b", True),
+        ]
+        assert await self.history(store) == ["a", "b", "c"]
+
+    async def test_append_answers_what_is_then_read(self, store: AsyncStore) -> None:
+        new = self.message("a", "words", role="assistant", at_us=NEW_YEAR_US + 1, tokens=17)
+        [written] = await store.append(self.ref(), [new], parent=LEAF)
+        stored = await store.get(self.ref(), "a")
+        assert stored == written.message
+        assert isinstance(stored, Message)
+        assert (stored.to_json(), stored.role, stored.format, stored.text) == (new.body, "assistant", "plait", "words")
+        assert (stored.bytes, stored.tokens, stored.parent_id) == (new.bytes, 17, None)
+        assert (stored.created_at.year, stored.created_at.microsecond, stored.created_at.tzname()) == (2026, 1, "UTC")
+
+    async def test_append_goes_on_after_the_leaf_it_left(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        [b] = await self.add(store, "b")
+        assert b.message.parent_id == "a"
+        assert await self.leaf(store) == "b"
+
+    async def test_append_with_parent_none_makes_another_root(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await self.add(store, "r", "s", parent=None)
+        assert await self.history(store) == ["r", "s"]
+        assert ids(await store.children(self.ref(), None)) == ["a", "r"]
+
+    async def test_append_with_a_parent_branches(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b", "c")
+        await self.add(store, "x", "y", parent="a")
+        assert await self.history(store) == ["a", "x", "y"]
+        assert await self.history(store, "c") == ["a", "b", "c"]
+        assert ids(await store.leaves(self.ref())) == ["c", "y"]
+
+    async def test_append_after_an_older_branch_end_goes_on_there(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await self.add(store, "x", parent="a")
+        await self.add(store, "c", parent="b")
+        assert await self.history(store) == ["a", "b", "c"]
+        assert await self.history(store, "x") == ["a", "x"]
+
+    async def test_append_twice_writes_once(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        before = await self.version(store)
+        [again] = await store.append(self.ref(), [self.message("a", "other words")], parent=LEAF)
+        assert not again.inserted
+        assert again.message == await store.get(self.ref(), "a")
+        assert again.message.text == "text of a"
+        assert await self.version(store) == before
+        assert await self.history(store) == ["a", "b"]
+
+    async def test_append_again_says_whether_it_differs(self, store: AsyncStore) -> None:
+        await store.append(self.ref(), [self.message("a"), self.picture("p", b"pixels")], parent=LEAF)
+        same = [self.message("a"), self.picture("p", b"pixels")]
+        other = [self.message("a", "other words"), self.picture("p", b"other pixels")]
+        for new, differs in ((same, False), (other, True)):
+            written = await store.append(self.ref(), new, parent=LEAF)
+            assert [(w.inserted, w.differs) for w in written] == [(False, differs)] * 2
+        [fresh] = await self.add(store, "b")
+        assert not fresh.differs
+
+    async def test_an_id_with_other_content_may_be_refused(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        new = [self.message("b"), self.message("a", "other words"), self.message("c")]
+        with pytest.raises(ConflictError):
+            await store.append(self.ref(), new, parent=LEAF, refuse_other=True)
+        assert (await self.history(store), await self.version(store)) == (["a"], 1)
+        new = [self.message("b"), self.message("a", "text of a")]
+        written = await store.append(self.ref(), new, parent=LEAF, refuse_other=True)
+        assert [w.inserted for w in written] == [True, False]
+
+    async def test_append_again_leaves_the_active_leaf(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b", "c")
+        await self.add(store, "a")
+        assert await self.leaf(store) == "c"
+
+    async def test_a_chain_goes_on_from_a_message_that_was_there(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b", "c")
+        written = await self.add(store, "x", "b", "y", parent="a")
+        assert [(w.message.id, w.message.parent_id, w.inserted) for w in written] == [
+            ("x", "a", True),
+            ("b", "a", False),
+            ("y", "b", True),
+        ]
+        assert await self.history(store) == ["a", "b", "y"]
+        assert await self.version(store) == 5
+
+    async def test_a_batch_that_ends_with_a_message_that_was_there(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await self.add(store, "x", "a", parent="b")
+        assert await self.leaf(store) == "x"
+        await self.add(store, "a", "b", "x")
+        assert await self.leaf(store) == "x"
+
+    async def test_an_id_repeated_in_one_batch_is_written_once(self, store: AsyncStore) -> None:
+        written = await self.add(store, "a", "b", "a", "c", "c")
+        assert [w.inserted for w in written] == [True, True, False, True, False]
+        assert await self.history(store) == ["a", "c"]
+        assert await self.history(store, "b") == ["a", "b"]
+
+    async def test_an_empty_batch_does_nothing(self, store: AsyncStore) -> None:
+        assert await store.append(self.ref(), [], parent=LEAF) == []
+        assert await store.append(self.ref(), [], parent=LEAF, expect=Expect(check_leaf=True)) == []
+        assert await store.info(self.ref()) is None
+
+    async def test_an_unknown_parent_is_refused_and_nothing_is_written(self, store: AsyncStore) -> None:
+        with pytest.raises(NotFoundError):
+            await self.add(store, "a", parent="nobody")
+        await self.add(store, "a")
+        before = await self.version(store)
+        with pytest.raises(NotFoundError):
+            await self.add(store, "b", "c", parent="nobody")
+        assert await store.get(self.ref(), "b") is None
+        assert (await self.version(store), await self.leaf(store)) == (before, "a")
+
+    async def test_a_message_is_not_its_own_parent(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        with pytest.raises(NotFoundError):
+            await self.add(store, "b", parent="b")
+        with pytest.raises(NotFoundError):
+            await self.add(store, "b", "c", parent="c")
+        assert await self.history(store) == ["a"]
+
+    async def test_a_parent_in_another_session_is_unknown(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        with pytest.raises(NotFoundError):
+            await self.add(store, "b", parent="a", session=self.ref("other"))
+
+    async def test_a_deleted_parent_is_unknown(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await store.delete(self.ref(), ["b"])
+        with pytest.raises(NotFoundError):
+            await self.add(store, "c", parent="b")
+
+    async def test_without_activate_the_leaf_stays(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await store.append(self.ref(), [self.message("x"), self.message("y")], parent="a", activate=False)
+        assert await self.leaf(store) == "b"
+        assert await self.history(store, "y") == ["a", "x", "y"]
+
+    async def test_without_activate_a_message_after_the_leaf_is_not_on_the_path(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        await store.append(self.ref(), [self.message("b", tokens=100)], parent="a", activate=False)
+        assert await self.history(store) == ["a"]
+        totals = await store.totals(self.ref())
+        assert (totals.messages, totals.path_messages, totals.path_tokens) == (2, 1, 3)
+        [c] = await self.add(store, "c")
+        assert c.message.parent_id == "a"
+
+    async def test_import_is_an_append_of_another_kind(self, store: AsyncStore) -> None:
+        first = self.message("a", at_us=5)
+        await store.append(self.ref(), [first], parent=None, kind="import")
+        [w] = await store.append(self.ref(), [self.message("b", at_us=3)], parent="a", kind="import")
+        assert w.message.created_at.microsecond == 3
+        assert await self.history(store) == ["a", "b"]
+        with pytest.raises(NotFoundError):
+            await store.append(self.ref(), [self.message("c")], parent="nobody", kind="import")
+
+    async def test_seqs_count_up_across_branches(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await self.add(store, "x", parent="a")
+        await self.add(store, "c", parent="b")
+        seqs = [m.seq for m in [await self.must(store, id) for id in "abxc"]]
+        assert seqs == sorted(set(seqs))
+
+    async def test_seqs_are_not_used_again(self, store: AsyncStore) -> None:
+        [*_, c] = await self.add(store, "a", "b", "c")
+        await store.delete(self.ref(), ["c"])
+        [again] = await self.add(store, "c")
+        assert again.inserted
+        assert again.message.seq > c.message.seq
+        await store.delete(self.ref(), ["a", "b", "c"])
+        [d] = await self.add(store, "d")
+        assert d.message.seq > again.message.seq
+        assert d.message.parent_id is None
+
+    async def test_two_sessions_may_use_the_same_ids(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await self.add(store, "b", "a", session=self.ref("other"))
+        assert await self.history(store) == ["a", "b"]
+        assert await self.history(store, session=self.ref("other")) == ["b", "a"]
+        await store.delete(self.ref(), ["a"])
+        assert await self.history(store, session=self.ref("other")) == ["b", "a"]
+
+    async def test_ids_are_data(self, store: AsyncStore) -> None:
+        for session_id in ODD_IDS:
+            await self.add(store, *ODD_IDS, session=self.ref(session_id))
+        for session_id in ODD_IDS:
+            assert await self.history(store, session=self.ref(session_id)) == ODD_IDS
+        assert await store.delete(self.ref("%"), ["%", "e"]) == ["%", "e"]
+        assert await self.history(store, session=self.ref("%")) == [id for id in ODD_IDS if id not in ("%", "e")]
+        assert await self.history(store, session=self.ref("_")) == ODD_IDS
+        page = await store.sessions(ALICE, cursor=None, limit=100)
+        assert sorted(info.id for info in page.sessions) == sorted(ODD_IDS)
+
+    async def test_an_expected_leaf_that_is_there_lets_the_append_pass(self, store: AsyncStore) -> None:
+        await self.expecting(store, "a", Expect(check_leaf=True, leaf_id=None))
+        await self.expecting(store, "b", Expect(check_leaf=True, leaf_id="a"))
+        await self.expecting(store, "c", Expect(check_leaf=True, leaf_id="b", branch=True))
+        assert await self.history(store) == ["a", "b", "c"]
+
+    async def test_a_moved_leaf_is_refused_and_named(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        for expect in (Expect(check_leaf=True, leaf_id="a"), Expect(check_leaf=True, leaf_id=None)):
+            with pytest.raises(LeafMovedError) as caught:
+                await self.expecting(store, "c", expect)
+            assert (caught.value.leaf_id, caught.value.version) == ("b", 2)
+        assert await store.get(self.ref(), "c") is None
+        assert await self.version(store) == 2
+
+    async def test_a_moved_version_is_refused_and_named(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        await self.expecting(store, "b", Expect(version=1))
+        with pytest.raises(LeafMovedError) as caught:
+            await self.expecting(store, "c", Expect(version=1))
+        assert (caught.value.leaf_id, caught.value.version) == ("b", 2)
+        assert await self.history(store) == ["a", "b"]
+
+    async def test_a_moved_leaf_may_become_a_branch_beside_the_winner(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        [w] = await self.expecting(store, "x", Expect(check_leaf=True, leaf_id="a", branch=True))
+        assert (w.inserted, w.branched, w.message.parent_id) == (True, True, "a")
+        assert await self.leaf(store) == "b"
+        assert await self.history(store, "x") == ["a", "x"]
+        [c] = await self.add(store, "c")
+        assert (c.branched, c.message.parent_id) == (False, "b")
+
+    async def test_an_expected_leaf_of_none_may_become_another_root(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        [w] = await self.expecting(store, "x", Expect(check_leaf=True, leaf_id=None, branch=True))
+        assert (w.branched, w.message.parent_id) == (True, None)
+        assert await self.leaf(store) == "a"
+
+    async def test_a_repeat_of_a_write_that_landed_is_not_refused(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        expect = Expect(check_leaf=True, leaf_id="a", version=1)
+        for inserted in (True, False):
+            written = await store.append(self.ref(), [self.message("b"), self.message("c")], parent=LEAF, expect=expect)
+            assert [(w.message.id, w.inserted, w.branched) for w in written] == [
+                ("b", inserted, False),
+                ("c", inserted, False),
+            ]
+        assert await self.version(store) == 3
+
+    async def test_one_message_that_was_there_does_not_lift_the_expectation(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b", "c")
+        for messages in ([self.message("a"), self.message("x")], [self.message("x"), self.message("a")]):
+            with pytest.raises(LeafMovedError):
+                await store.append(self.ref(), messages, parent=LEAF, expect=Expect(check_leaf=True, leaf_id="b"))
+        assert await self.history(store) == ["a", "b", "c"]
+
+    async def test_an_expectation_that_holds_does_not_branch(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        [w] = await self.expecting(store, "b", Expect(check_leaf=True, leaf_id="a", branch=True))
+        assert not w.branched
+        assert await self.leaf(store) == "b"
+
+    async def expecting(self, store: AsyncStore, id: str, expect: Expect) -> list[Written]:
+        """Append one message under an expectation."""
+        return await store.append(self.ref(), [self.message(id)], parent=LEAF, expect=expect)

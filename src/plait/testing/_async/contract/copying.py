@@ -1,0 +1,177 @@
+"""The contract of forks, stages and merges: what appears whole or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait import times
+from plait.errors import (
+    ConflictError,
+    NotFoundError,
+    SessionDeletedError,
+)
+from plait.model import LEAF
+from plait.store._async.port import AsyncStore
+from plait.store.protocol import (
+    SessionRef,
+)
+from plait.testing._async.contract.case import ALICE, AsyncStoreCase, data_url, ids, now_us
+
+
+class AsyncCopyTests(AsyncStoreCase):
+    """What every store must do with sessions that are made beside, and published."""
+
+    async def test_fork_copies_a_path_with_ids_seqs_and_times(self, store: AsyncStore) -> None:
+        await self.zigzag(store)
+        assert await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 6
+        source, copy = await self.read(store), await self.read(store, session=self.ref("copy"))
+        assert copy == source
+        assert [m.created_at for m in copy] == [m.created_at for m in source]
+        info = await store.info(self.ref("copy"))
+        assert info is not None and info.parent_id == "s"
+        await self.check_tree(store, self.ref("copy"))
+
+    async def test_fork_at_a_message_copies_the_path_to_it(self, store: AsyncStore) -> None:
+        await self.zigzag(store)
+        assert await store.fork(self.ref(), self.ref("copy"), at="z", created_at_us=now_us()) == 4
+        assert await self.history(store, session=self.ref("copy")) == ["a", "c", "y", "z"]
+        assert ids(await store.leaves(self.ref("copy"))) == ["z"]
+
+    async def test_a_fork_and_its_source_are_independent(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b")
+        await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us())
+        await store.update(self.ref("copy"), self.message("a", "of the copy"))
+        await store.delete(self.ref(), ["b"])
+        await self.add(store, "c")
+        [d] = await self.add(store, "d", session=self.ref("copy"))
+        assert d.message.parent_id == "b"
+        assert await self.history(store) == ["a", "c"]
+        assert await self.history(store, session=self.ref("copy")) == ["a", "b", "d"]
+        assert (await self.must(store, "a")).text == "text of a"
+        await store.delete_session(self.ref())
+        assert await self.history(store, session=self.ref("copy")) == ["a", "b", "d"]
+        await self.check_tree(store, self.ref("copy"))
+
+    async def test_a_fork_goes_on_after_the_seqs_it_copied(self, store: AsyncStore) -> None:
+        [*_, c] = await self.add(store, "a", "b", "c")
+        await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us())
+        [d] = await self.add(store, "d", session=self.ref("copy"))
+        assert d.message.seq > c.message.seq
+
+    async def test_fork_into_a_session_that_exists_is_refused(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        await self.add(store, "x", session=self.ref("copy"))
+        with pytest.raises(ConflictError):
+            await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us())
+        with pytest.raises(ConflictError):
+            await store.fork(self.ref(), self.ref(), at=None, created_at_us=now_us())
+        assert await self.history(store, session=self.ref("copy")) == ["x"]
+
+    async def test_fork_into_a_deleted_sessions_id_starts_a_new_life(self, store: AsyncStore) -> None:
+        await self.add(store, "x", "y", "z", session=self.ref("copy"))
+        await store.delete_session(self.ref("copy"))
+        await self.add(store, "a")
+        target = self.ref("copy")
+        assert await store.fork(self.ref(), target, at=None, created_at_us=now_us()) == 1
+        assert await self.history(store, session=target) == ["a"]
+        [b] = await self.add(store, "b", session=target)
+        assert b.message.seq > 3
+
+    async def test_fork_of_nothing_copies_nothing(self, store: AsyncStore) -> None:
+        assert await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 0
+
+    async def test_fork_of_many_messages(self, store: AsyncStore) -> None:
+        ids = [f"m{n}" for n in range(2500)]
+        await self.add(store, *ids)
+        assert await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 2500
+        assert await self.history(store, session=self.ref("copy")) == ids
+        await self.check_totals(store, self.ref("copy"))
+
+    async def test_a_stage_is_invisible_until_it_is_published(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a"), self.picture("p", b"pixels")], parent=None, kind="import")
+        await store.append(stage, [self.message("x")], parent="a", kind="import", activate=False)
+        await store.put_session(stage, created_at_us=now_us(), create="ensure", name="n", metadata={"k": 1})
+        assert await store.info(self.ref()) is None
+        assert await store.get(self.ref(), "a") is None
+        assert (await store.sessions(ALICE, cursor=None, limit=10)).sessions == []
+        await store.publish(stage, self.ref())
+        assert await self.history(store) == ["a", "p"]
+        assert await self.history(store, "x") == ["a", "x"]
+        assert (await self.must(store, "p")).parts[0]["url"] == data_url(b"pixels")
+        [info] = (await store.sessions(ALICE, cursor=None, limit=10)).sessions
+        assert (info.id, info.name, info.metadata) == ("s", "n", {"k": 1})
+        assert info == await store.info(self.ref())
+        await self.check_tree(store)
+
+    async def test_a_published_stage_was_last_active_when_it_says(self, store: AsyncStore) -> None:
+        before = now_us()
+        for id, at in (("old", 1_000_000), ("older", 1_000), ("future", before + 10**15), ("now", None)):
+            stage = await store.stage(self.ref(id))
+            await store.append(stage, [self.message("a")], parent=None, kind="import")
+            await store.publish(stage, self.ref(id), active_at_us=at)
+        found = (await store.sessions(ALICE, cursor=None, limit=10)).sessions
+        assert [info.id for info in found] == ["now", "future", "old", "older"]
+        active = [times.to_us(info.active_at) for info in found]
+        assert active[2:] == [1_000_000, 1_000]
+        assert before <= active[1] <= active[0]
+
+    async def test_a_published_stage_is_no_handle_any_more(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a")], parent=None)
+        held = SessionRef(stage.scope, stage.id, stage.incarnation)
+        await store.publish(stage, self.ref())
+        with pytest.raises((SessionDeletedError, NotFoundError)):
+            await store.publish(held, self.ref("other"))
+        with pytest.raises(SessionDeletedError):
+            await store.append(held, [self.message("late")], parent=LEAF)
+        assert await self.history(store) == ["a"]
+
+    async def test_a_session_that_exists_is_not_staged_over(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a")], parent=None)
+        await self.add(store, "x")
+        with pytest.raises(ConflictError):
+            await store.publish(stage, self.ref())
+        with pytest.raises(ConflictError):
+            await store.stage(self.ref())
+        assert await self.history(store) == ["x"]
+        await store.discard(stage)
+        assert await self.history(store) == ["x"]
+
+    async def test_a_discarded_stage_leaves_nothing(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a"), self.picture("p", b"pixels")], parent=None)
+        await store.discard(stage)
+        await store.discard(stage)
+        await self.check_payloads(store, 0)
+        assert await store.info(self.ref()) is None
+        with pytest.raises((SessionDeletedError, NotFoundError)):
+            await store.publish(stage, self.ref())
+        published = await store.stage(self.ref())
+        await store.append(published, [self.message("a")], parent=None)
+        await store.publish(published, self.ref())
+        await store.discard(published)
+        assert await self.history(store) == ["a"]
+
+    async def test_a_stage_in_the_place_of_a_deleted_session_uses_no_number_again(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        await store.delete_session(self.ref())
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("b")], parent=None)
+        [*_, d] = await self.add(store, "c", "d", session=self.ref())  # somebody else is faster, and gone again
+        version = await self.version(store)
+        await store.delete_session(self.ref())
+        await store.publish(stage, self.ref())
+        assert await self.history(store) == ["b"]
+        assert await self.version(store) > version
+        [e] = await self.add(store, "e")
+        assert e.message.seq > d.message.seq
+
+    async def test_a_discarded_stage_leaves_nothing_for_the_next_session_to_trip_over(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await self.change_all(store, stage)
+        await store.discard(stage)
+        for id in ("s", "t"):
+            await self.change_all(store, self.ref(id))
+            assert await self.history(store, session=self.ref(id)) == ["a"]

@@ -1,0 +1,177 @@
+"""Generated from src/plait/testing/_async/contract/copying.py by tools/unasync.py: edit that file. The contract of forks, stages and merges: what appears whole or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait import times
+from plait.errors import (
+    ConflictError,
+    NotFoundError,
+    SessionDeletedError,
+)
+from plait.model import LEAF
+from plait.store._sync.port import Store
+from plait.store.protocol import (
+    SessionRef,
+)
+from plait.testing._sync.contract.case import ALICE, StoreCase, data_url, ids, now_us
+
+
+class CopyTests(StoreCase):
+    """What every store must do with sessions that are made beside, and published."""
+
+    def test_fork_copies_a_path_with_ids_seqs_and_times(self, store: Store) -> None:
+        self.zigzag(store)
+        assert store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 6
+        source, copy = self.read(store), self.read(store, session=self.ref("copy"))
+        assert copy == source
+        assert [m.created_at for m in copy] == [m.created_at for m in source]
+        info = store.info(self.ref("copy"))
+        assert info is not None and info.parent_id == "s"
+        self.check_tree(store, self.ref("copy"))
+
+    def test_fork_at_a_message_copies_the_path_to_it(self, store: Store) -> None:
+        self.zigzag(store)
+        assert store.fork(self.ref(), self.ref("copy"), at="z", created_at_us=now_us()) == 4
+        assert self.history(store, session=self.ref("copy")) == ["a", "c", "y", "z"]
+        assert ids(store.leaves(self.ref("copy"))) == ["z"]
+
+    def test_a_fork_and_its_source_are_independent(self, store: Store) -> None:
+        self.add(store, "a", "b")
+        store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us())
+        store.update(self.ref("copy"), self.message("a", "of the copy"))
+        store.delete(self.ref(), ["b"])
+        self.add(store, "c")
+        [d] = self.add(store, "d", session=self.ref("copy"))
+        assert d.message.parent_id == "b"
+        assert self.history(store) == ["a", "c"]
+        assert self.history(store, session=self.ref("copy")) == ["a", "b", "d"]
+        assert (self.must(store, "a")).text == "text of a"
+        store.delete_session(self.ref())
+        assert self.history(store, session=self.ref("copy")) == ["a", "b", "d"]
+        self.check_tree(store, self.ref("copy"))
+
+    def test_a_fork_goes_on_after_the_seqs_it_copied(self, store: Store) -> None:
+        [*_, c] = self.add(store, "a", "b", "c")
+        store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us())
+        [d] = self.add(store, "d", session=self.ref("copy"))
+        assert d.message.seq > c.message.seq
+
+    def test_fork_into_a_session_that_exists_is_refused(self, store: Store) -> None:
+        self.add(store, "a")
+        self.add(store, "x", session=self.ref("copy"))
+        with pytest.raises(ConflictError):
+            store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us())
+        with pytest.raises(ConflictError):
+            store.fork(self.ref(), self.ref(), at=None, created_at_us=now_us())
+        assert self.history(store, session=self.ref("copy")) == ["x"]
+
+    def test_fork_into_a_deleted_sessions_id_starts_a_new_life(self, store: Store) -> None:
+        self.add(store, "x", "y", "z", session=self.ref("copy"))
+        store.delete_session(self.ref("copy"))
+        self.add(store, "a")
+        target = self.ref("copy")
+        assert store.fork(self.ref(), target, at=None, created_at_us=now_us()) == 1
+        assert self.history(store, session=target) == ["a"]
+        [b] = self.add(store, "b", session=target)
+        assert b.message.seq > 3
+
+    def test_fork_of_nothing_copies_nothing(self, store: Store) -> None:
+        assert store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 0
+
+    def test_fork_of_many_messages(self, store: Store) -> None:
+        ids = [f"m{n}" for n in range(2500)]
+        self.add(store, *ids)
+        assert store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 2500
+        assert self.history(store, session=self.ref("copy")) == ids
+        self.check_totals(store, self.ref("copy"))
+
+    def test_a_stage_is_invisible_until_it_is_published(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a"), self.picture("p", b"pixels")], parent=None, kind="import")
+        store.append(stage, [self.message("x")], parent="a", kind="import", activate=False)
+        store.put_session(stage, created_at_us=now_us(), create="ensure", name="n", metadata={"k": 1})
+        assert store.info(self.ref()) is None
+        assert store.get(self.ref(), "a") is None
+        assert (store.sessions(ALICE, cursor=None, limit=10)).sessions == []
+        store.publish(stage, self.ref())
+        assert self.history(store) == ["a", "p"]
+        assert self.history(store, "x") == ["a", "x"]
+        assert (self.must(store, "p")).parts[0]["url"] == data_url(b"pixels")
+        [info] = (store.sessions(ALICE, cursor=None, limit=10)).sessions
+        assert (info.id, info.name, info.metadata) == ("s", "n", {"k": 1})
+        assert info == store.info(self.ref())
+        self.check_tree(store)
+
+    def test_a_published_stage_was_last_active_when_it_says(self, store: Store) -> None:
+        before = now_us()
+        for id, at in (("old", 1_000_000), ("older", 1_000), ("future", before + 10**15), ("now", None)):
+            stage = store.stage(self.ref(id))
+            store.append(stage, [self.message("a")], parent=None, kind="import")
+            store.publish(stage, self.ref(id), active_at_us=at)
+        found = (store.sessions(ALICE, cursor=None, limit=10)).sessions
+        assert [info.id for info in found] == ["now", "future", "old", "older"]
+        active = [times.to_us(info.active_at) for info in found]
+        assert active[2:] == [1_000_000, 1_000]
+        assert before <= active[1] <= active[0]
+
+    def test_a_published_stage_is_no_handle_any_more(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a")], parent=None)
+        held = SessionRef(stage.scope, stage.id, stage.incarnation)
+        store.publish(stage, self.ref())
+        with pytest.raises((SessionDeletedError, NotFoundError)):
+            store.publish(held, self.ref("other"))
+        with pytest.raises(SessionDeletedError):
+            store.append(held, [self.message("late")], parent=LEAF)
+        assert self.history(store) == ["a"]
+
+    def test_a_session_that_exists_is_not_staged_over(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a")], parent=None)
+        self.add(store, "x")
+        with pytest.raises(ConflictError):
+            store.publish(stage, self.ref())
+        with pytest.raises(ConflictError):
+            store.stage(self.ref())
+        assert self.history(store) == ["x"]
+        store.discard(stage)
+        assert self.history(store) == ["x"]
+
+    def test_a_discarded_stage_leaves_nothing(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a"), self.picture("p", b"pixels")], parent=None)
+        store.discard(stage)
+        store.discard(stage)
+        self.check_payloads(store, 0)
+        assert store.info(self.ref()) is None
+        with pytest.raises((SessionDeletedError, NotFoundError)):
+            store.publish(stage, self.ref())
+        published = store.stage(self.ref())
+        store.append(published, [self.message("a")], parent=None)
+        store.publish(published, self.ref())
+        store.discard(published)
+        assert self.history(store) == ["a"]
+
+    def test_a_stage_in_the_place_of_a_deleted_session_uses_no_number_again(self, store: Store) -> None:
+        self.add(store, "a")
+        store.delete_session(self.ref())
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("b")], parent=None)
+        [*_, d] = self.add(store, "c", "d", session=self.ref())  # somebody else is faster, and gone again
+        version = self.version(store)
+        store.delete_session(self.ref())
+        store.publish(stage, self.ref())
+        assert self.history(store) == ["b"]
+        assert self.version(store) > version
+        [e] = self.add(store, "e")
+        assert e.message.seq > d.message.seq
+
+    def test_a_discarded_stage_leaves_nothing_for_the_next_session_to_trip_over(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        self.change_all(store, stage)
+        store.discard(stage)
+        for id in ("s", "t"):
+            self.change_all(store, self.ref(id))
+            assert self.history(store, session=self.ref(id)) == ["a"]

@@ -83,7 +83,7 @@ def test_registries_stay_small_whatever_was_touched(tmp_path: Path, monkeypatch:
     heads = dose(short=200, soak=executor.MAX_HEADS)
     monkeypatch.setattr(executor, "MAX_HEADS", heads)
     with plait.open(tmp_path / "a.db", durability="relaxed") as sessions:
-        for n in range(dose(short=700, soak=200_000)):
+        for n in range(dose(short=700, soak=50_000)):
             sessions.session(f"s{n}").append(note("m"))
             sessions.session(f"s{n}").leaf()
         gc.collect()

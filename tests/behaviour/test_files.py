@@ -278,7 +278,7 @@ def test_the_log_stays_bounded_while_readers_are_abandoned(tmp_path: Path) -> No
     """B-033, B-110: an iterator nobody goes on with holds no snapshot, so the log can be reused."""
     import asyncio
 
-    path, mib = tmp_path / "a.db", dose(short=100, soak=3000)
+    path, mib = tmp_path / "a.db", dose(short=100, soak=1000)
     with plait.open(path, durability="process") as sessions, plait.open(path, read_only=True) as other:
         chat = sessions.session("chat")
         chat.append_many([note(f"m{n}") for n in range(700)])

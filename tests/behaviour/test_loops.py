@@ -290,7 +290,7 @@ async def test_cancelling_at_random_moments_leaves_every_write_whole_or_absent(t
             results = await chat.append_many([note(f"{n}a"), note(f"{n}b"), note(f"{n}c")])
             acknowledged.update(result.id for result in results)
 
-        for round in range(dose(short=25, soak=2000)):
+        for round in range(dose(short=25, soak=500)):
             tasks = [asyncio.create_task(write(round * 20 + n)) for n in range(20)]
             for _ in range(dice.randrange(6)):
                 await asyncio.sleep(0)

@@ -116,7 +116,7 @@ def test_a_power_cut_keeps_what_was_acknowledged_at_strict(
         cuts.append((folder, len(acknowledged)))
         vfs.power_cut(folder, seed=len(cuts))
 
-    for n in range(dose(short=40, soak=1500)):
+    for n in range(dose(short=40, soak=300)):
         for call in ("xWrite", "xSync"):
             vfs.on(call, cut, nth=1 + n % 7)
         store.append(ref("new"), [new(f"m{n}", "w" * (n * 700 % 20_000), OTHER if n % 3 == 0 else None)], parent=LEAF)
@@ -137,7 +137,7 @@ def test_a_power_cut_keeps_what_was_flushed(durability: str, vfs: FaultVFS, prep
     store = open_sqlite(file, durability=durability)
     flushed: list[str] = []
     cuts: list[tuple[Path, int]] = []
-    for n in range(dose(short=3, soak=60)):
+    for n in range(dose(short=3, soak=10)):
         for m in range(400):  # enough for checkpoints, and for the log to begin anew
             flushed.append(f"m{n}-{m}")
             store.append(ref("new"), [new(flushed[-1], "w" * (m * 700 % 20_000))], parent=LEAF)

@@ -171,7 +171,7 @@ def pages(read: Any, after: str | None, limit: int) -> tuple[list[plait.Change],
 
 
 @given(moves=moves, limits=st.lists(st.integers(1, 7), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=dose(short=120, soak=2_000))
+@settings(deadline=None, max_examples=dose(short=120, soak=1_000))
 def test_a_mirror_built_from_a_sessions_feed_equals_the_session(moves: Any, limits: list[int]) -> None:
     world, mirror = World(), Mirror()
     cursor: str | None = None
@@ -187,7 +187,7 @@ def test_a_mirror_built_from_a_sessions_feed_equals_the_session(moves: Any, limi
 
 
 @given(moves=moves, limits=st.lists(st.integers(1, 7), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=dose(short=120, soak=2_000))
+@settings(deadline=None, max_examples=dose(short=120, soak=1_000))
 def test_mirrors_built_from_a_scopes_feed_equal_its_sessions(moves: Any, limits: list[int]) -> None:
     """No committed change is skipped, whatever the clocks say and wherever the reader stopped."""
     world, mirrors = World(), {"a": Mirror(), "b": Mirror()}

@@ -350,5 +350,5 @@ class LongMachine(RuleBasedStateMachine):
 
 TestLongMachine = LongMachine.TestCase
 TestLongMachine.settings = settings(
-    max_examples=dose(short=12, soak=1000), stateful_step_count=dose(short=25, soak=60), deadline=None
+    max_examples=dose(short=12, soak=300), stateful_step_count=dose(short=25, soak=60), deadline=None
 )

@@ -169,7 +169,7 @@ def _small_steps() -> object:
 
 TestSearchMachine = SearchMachine.TestCase
 TestSearchMachine.settings = settings(
-    max_examples=dose(short=30, soak=1000), stateful_step_count=dose(short=25, soak=60), deadline=None
+    max_examples=dose(short=30, soak=300), stateful_step_count=dose(short=25, soak=60), deadline=None
 )
 
 
@@ -194,7 +194,7 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("script", SYLLABLES)
 @given(data=st.data())
-@settings(deadline=None, max_examples=dose(short=15, soak=600))
+@settings(deadline=None, max_examples=dose(short=15, soak=300))
 def test_every_message_that_holds_the_piece_is_found(script: str, data: st.DataObject) -> None:
     """B-092: recall measured against brute force over the raw text, which knows nothing of words."""
     syllables = SYLLABLES[script]
@@ -237,7 +237,7 @@ def joined(text: str) -> str:
 @given(text=anything.map(joined), query=anything)
 @example(text="💡", query="\ud83d\udca1")
 @example(text="x" * 100_000, query=HOSTILE[0])
-@settings(deadline=None, max_examples=dose(short=150, soak=20_000))
+@settings(deadline=None, max_examples=dose(short=150, soak=5_000))
 def test_no_text_and_no_query_raises(text: str, query: str) -> None:
     """B-090: NUL, lone surrogates, quotes, operators; and a text with a word in it is found by itself."""
     with plait.open(":memory:") as sessions:

@@ -60,5 +60,5 @@ class ServedTreeMachine(TreeMachine):
 
 TestServedTreeMachine = ServedTreeMachine.TestCase
 TestServedTreeMachine.settings = settings(
-    max_examples=dose(short=4, soak=300), stateful_step_count=dose(short=12, soak=50), deadline=None
+    max_examples=dose(short=4, soak=100), stateful_step_count=dose(short=12, soak=50), deadline=None
 )

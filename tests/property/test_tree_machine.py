@@ -357,7 +357,7 @@ class TreeMachine(RuleBasedStateMachine):
 
 TestTreeMachine = TreeMachine.TestCase
 TestTreeMachine.settings = settings(
-    max_examples=dose(short=40, soak=1000), stateful_step_count=dose(short=30, soak=60), deadline=None
+    max_examples=dose(short=40, soak=500), stateful_step_count=dose(short=30, soak=60), deadline=None
 )
 
 

@@ -56,7 +56,7 @@ def names(folded: str) -> list[str]:
 
 
 @given(text=texts)
-@settings(deadline=None, max_examples=dose(short=400, soak=50_000))
+@settings(deadline=None, max_examples=dose(short=400, soak=10_000))
 def test_folding_only_what_is_not_ascii_gives_the_same_words(text: str) -> None:
     assert names(fold(text)) == names(thorough(text))
 
@@ -81,7 +81,7 @@ def test_a_word_begins_as_its_name_in_the_index_does(ending: str) -> None:
 
 
 @given(text=st.text("ab", max_size=60), phrase=st.text("ab", min_size=1, max_size=8), many=st.sampled_from([1, 70]))
-@settings(deadline=None, max_examples=dose(short=200, soak=20_000))
+@settings(deadline=None, max_examples=dose(short=200, soak=10_000))
 def test_a_phrase_is_found_at_every_place_it_begins(text: str, phrase: str, many: int) -> None:
     """Also where it overlaps itself; a long one is looked for in another way than a short one."""
     whole, wanted = text * many, (phrase * many)[: max(len(phrase), 66 if many > 1 else 0)]
@@ -101,7 +101,7 @@ queries = st.lists(st.sampled_from(["the", "The", '"of the"', "objects", '"an ob
 
 
 @given(at=st.integers(0, len(PROSE) - 400), query=queries.map(" ".join))
-@settings(deadline=None, max_examples=dose(short=200, soak=20_000))
+@settings(deadline=None, max_examples=dose(short=200, soak=10_000))
 def test_words_are_found_in_plain_text_where_its_tokens_say(at: int, query: str) -> None:
     text = PROSE[at : at + 400].encode("ascii", "ignore").decode()
     wanted = parse(query, tokenize)
@@ -112,7 +112,7 @@ def test_words_are_found_in_plain_text_where_its_tokens_say(at: int, query: str)
 
 
 @given(text=texts, length=st.integers(1, 60), data=st.data())
-@settings(deadline=None, max_examples=dose(short=300, soak=20_000))
+@settings(deadline=None, max_examples=dose(short=300, soak=10_000))
 def test_a_snippet_shows_whole_characters_of_what_was_found(text: str, length: int, data: st.DataObject) -> None:
     """A snippet can be encoded, and each highlight of it holds what was asked for."""
     known = names(fold(text))

@@ -107,11 +107,11 @@ def test_a_session_that_somebody_holds_is_busy_after_the_wait_limit(sessions: Se
 
 def test_where_something_stands_between_nothing_is_prepared(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     straight = connecting.connect(given.Settings(url))
-    assert straight.prepare_threshold is not None
+    assert straight.names is not None
     straight.close()
     monkeypatch.setattr(given, "check", lambda row, pid: given.Server(True, False, direct=row[0] == -1))
     pooled = connecting.connect(given.Settings(url))
-    assert pooled.prepare_threshold is None
+    assert pooled.names is None
     pooled.close()
 
 

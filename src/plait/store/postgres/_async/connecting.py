@@ -1,36 +1,69 @@
-"""Connecting: a server that plait can work with, at a schema that it knows."""
+"""Connections: to a server that plait can work with, at a schema that it knows."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg.adapt import Transformer
+from psycopg.errors import Diagnostic
+from psycopg.pq.abc import PGconn, PGresult
 
 from plait.errors import SchemaError, StoreUnavailableError
+from plait.store.plan import Row
 from plait.store.postgres import settings as given
+from plait.store.postgres import wire
 from plait.store.postgres.errors import is_again
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import migrations, own
 
 log = logging.getLogger("plait")
 OWN = own()
-PREPARED = 400
 RACES = 20
 """How often a step of making the schema is tried where others make it at the same time."""
 
 
-async def connect(settings: Settings) -> AsyncConnection[Any]:
+class AsyncLine(AsyncConnection[Any]):
+    """A connection on which many statements go in one round trip, prepared on it if `names` is a dictionary.
+
+    `server` says what it leads to. `unsure` is set once the server has said of a commit that it did
+    not wait for the standby.
+    """
+
+    def __init__(self, pgconn: PGconn, *args: Any, **kwargs: Any) -> None:
+        super().__init__(pgconn, *args, **kwargs)
+        self.names: dict[bytes, bytes] | None = None
+        self.server: given.Server | None = None
+        self.unsure = False
+        self._transformer = Transformer.from_context(self)
+        self.add_notice_handler(self._noticed)
+
+    async def talk(self, items: Sequence[wire.Item]) -> list[PGresult]:
+        """Send statements; the result of each."""
+        return await self.wait(wire.exchange(self.pgconn, items, self.names))
+
+    def rows(self, result: PGresult) -> list[Row]:
+        """The rows of a result."""
+        return wire.rows(result, self._transformer)
+
+    def _noticed(self, notice: Diagnostic) -> None:
+        if notice.source_function == wire.WAITED_IN_VAIN:
+            self.unsure = True
+
+
+async def connect(settings: Settings) -> AsyncLine:
     """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
-    connection, server = await _connected(settings)
+    line, server = await _connected(settings)
+    line.server = server
     if server.direct:
-        connection.prepare_threshold = 1
-        connection.prepared_max = PREPARED
-    return connection
+        line.names = {}
+    return line
 
 
-async def _connected(settings: Settings) -> tuple[AsyncConnection[Any], given.Server]:
-    connection = await AsyncConnection.connect(**given.options(settings), cursor_factory=AsyncRawCursor)
+async def _connected(settings: Settings) -> tuple[AsyncLine, given.Server]:
+    connection = await AsyncLine.connect(**given.options(settings), cursor_factory=AsyncRawCursor)
     try:
         given.prepare(connection)
         row = await (await connection.execute(given.SERVER_QUERY)).fetchone()

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
 
 from plait.pauses import rest_async
 from plait.store.plan import PlanFactory
-from plait.store.postgres._async.connecting import connect
+from plait.store.postgres._async.connecting import AsyncLine, connect
 from plait.store.postgres._async.executor import AsyncExecutor
 from plait.store.postgres.errors import is_again, is_gone, translate
 from plait.store.postgres.evidence import Evidence, Overtaken
@@ -20,6 +19,7 @@ from plait.store.postgres.heads import Known
 from plait.store.postgres.pool import AsyncPool, end
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import load, own
+from plait.store.postgres.wire import SPOILED
 
 T = TypeVar("T")
 MAX_TRIES = 12
@@ -34,7 +34,7 @@ class AsyncRunner:
 
     def __init__(self, settings: Settings, known: Known) -> None:
         self.settings = settings
-        self.pool: AsyncPool[AsyncConnection[Any]] = AsyncPool(settings.max_connections)
+        self.pool: AsyncPool[AsyncLine] = AsyncPool(settings.max_connections)
         self._known = known
 
     async def read(self, plan: PlanFactory[T]) -> T:
@@ -72,8 +72,8 @@ class AsyncRunner:
             result = await (executor.write(plan) if writes else executor.read(plan))
             sound = True
             return self._bound(executor, result)
-        except Exception:
-            sound = await _undone(executor)
+        except Exception as error:
+            sound = await _undone(executor) and getattr(error, "sqlstate", None) not in SPOILED
             raise
         finally:
             if sound and not connection.closed:
@@ -114,7 +114,7 @@ class AsyncRunner:
                 self.pool.drop_idle()
             await rest_async(_pause_s(tries))
 
-    async def _connection(self) -> AsyncConnection[Any]:
+    async def _connection(self) -> AsyncLine:
         found = await self.pool.acquire(self.settings.busy_timeout_s)
         if found is not None:
             return found

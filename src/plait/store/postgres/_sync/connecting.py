@@ -1,36 +1,69 @@
-"""Generated from src/plait/store/postgres/_async/connecting.py by tools/unasync.py: edit that file. Connecting: a server that plait can work with, at a schema that it knows."""
+"""Generated from src/plait/store/postgres/_async/connecting.py by tools/unasync.py: edit that file. Connections: to a server that plait can work with, at a schema that it knows."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import Connection, RawCursor
+from psycopg.adapt import Transformer
+from psycopg.errors import Diagnostic
+from psycopg.pq.abc import PGconn, PGresult
 
 from plait.errors import SchemaError, StoreUnavailableError
+from plait.store.plan import Row
 from plait.store.postgres import settings as given
+from plait.store.postgres import wire
 from plait.store.postgres.errors import is_again
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import migrations, own
 
 log = logging.getLogger("plait")
 OWN = own()
-PREPARED = 400
 RACES = 20
 """How often a step of making the schema is tried where others make it at the same time."""
 
 
-def connect(settings: Settings) -> Connection[Any]:
+class Line(Connection[Any]):
+    """A connection on which many statements go in one round trip, prepared on it if `names` is a dictionary.
+
+    `server` says what it leads to. `unsure` is set once the server has said of a commit that it did
+    not wait for the standby.
+    """
+
+    def __init__(self, pgconn: PGconn, *args: Any, **kwargs: Any) -> None:
+        super().__init__(pgconn, *args, **kwargs)
+        self.names: dict[bytes, bytes] | None = None
+        self.server: given.Server | None = None
+        self.unsure = False
+        self._transformer = Transformer.from_context(self)
+        self.add_notice_handler(self._noticed)
+
+    def talk(self, items: Sequence[wire.Item]) -> list[PGresult]:
+        """Send statements; the result of each."""
+        return self.wait(wire.exchange(self.pgconn, items, self.names))
+
+    def rows(self, result: PGresult) -> list[Row]:
+        """The rows of a result."""
+        return wire.rows(result, self._transformer)
+
+    def _noticed(self, notice: Diagnostic) -> None:
+        if notice.source_function == wire.WAITED_IN_VAIN:
+            self.unsure = True
+
+
+def connect(settings: Settings) -> Line:
     """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
-    connection, server = _connected(settings)
+    line, server = _connected(settings)
+    line.server = server
     if server.direct:
-        connection.prepare_threshold = 1
-        connection.prepared_max = PREPARED
-    return connection
+        line.names = {}
+    return line
 
 
-def _connected(settings: Settings) -> tuple[Connection[Any], given.Server]:
-    connection = Connection.connect(**given.options(settings), cursor_factory=RawCursor)
+def _connected(settings: Settings) -> tuple[Line, given.Server]:
+    connection = Line.connect(**given.options(settings), cursor_factory=RawCursor)
     try:
         given.prepare(connection)
         row = (connection.execute(given.SERVER_QUERY)).fetchone()

@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
-from psycopg import Connection
 from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
 from plait.store.plan import Ask, Bind, Claim, Do, Enter, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
 from plait.store.postgres import adapt, homes
+from plait.store.postgres._sync.connecting import Line
 from plait.store.postgres.evidence import Evidence, Overtaken
 from plait.store.postgres.heads import HeadKey, Known, key_of, saved
 from plait.store.postgres.homes import Where
@@ -43,7 +44,7 @@ class Executor:
 
     def __init__(
         self,
-        connection: Connection[Row],
+        connection: Line,
         statements: dict[str, Statement],
         own: dict[str, Statement],
         settings: Settings,
@@ -77,7 +78,7 @@ class Executor:
     def abandon(self) -> None:
         """End the transaction, if one was begun, without anything of it."""
         self._held.clear()
-        if self.connection.info.transaction_status != TransactionStatus.IDLE:
+        if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
             self._send("rollback")
 
     def write(self, factory: PlanFactory[T]) -> T:
@@ -88,14 +89,14 @@ class Executor:
         self._hold("limits", (_ms(wait), _ms(most)))
         self.result = result = self._run(factory)
         self._flush()
-        if self.connection.info.transaction_status == TransactionStatus.IDLE and len(self._held) == BEGINNING:
+        if self.connection.pgconn.transaction_status == TransactionStatus.IDLE and len(self._held) == BEGINNING:
             return result  # nothing was asked at all
         self._hold("commit")
         for item in self._taken.values():
             if item.id.startswith(STAGE_PREFIX) and _stand(item.head) != item.stood:
                 self.evidence.of_stage(item.where, item.head.session, _stand(item.head))
         self.committing = True
-        if (self._send_all())[-1].statusmessage != "COMMIT":
+        if (self._send_all())[-1].command_status != b"COMMIT":
             raise Overtaken(NOT_COMMITTED)  # PostgreSQL answers ROLLBACK where an error came before
         self._known.note((key, item.head) for key, item in self._taken.items())
         return result
@@ -144,7 +145,7 @@ class Executor:
         statement = self._own[evidence.query]
         self._held.append((self._own["lock_home"].query, self._own["lock_home"].values((), evidence.where)))
         self._held.append((statement.query, statement.values(evidence.args, evidence.where)))
-        rows = (self._send_all())[-1].fetchall()
+        rows = self.connection.rows((self._send_all())[-1])
         return bool(rows) and tuple(rows[0]) == evidence.answer
 
     def _ask(self, step: Ask) -> list[Row]:
@@ -219,8 +220,7 @@ class Executor:
         while True:
             for statement in (lock, find, mark):
                 self._held.append((statement.query, statement.values(name, self._where)))
-            cursors = self._send_all()
-            locked, rows, marked = [cursor.fetchall() for cursor in cursors[-3:]]
+            locked, rows, marked = [self.connection.rows(result) for result in (self._send_all())[-3:]]
             if locked or not rows:  # else it was made, or took another's place, after we looked for it
                 return (self._shown(find, rows)[0] if rows else None), bool(marked[0][0])
 
@@ -296,17 +296,12 @@ class Executor:
 
     def _send_rows(self, statement: Statement) -> list[Row]:
         """Send all that was held back; the rows of the last of it."""
-        cursor = (self._send_all())[-1]
-        return self._shown(statement, cursor.fetchall()) if cursor.description else []
+        return self._shown(statement, self.connection.rows((self._send_all())[-1]))
 
-    def _send_all(self) -> list[Any]:
+    def _send_all(self) -> list[PGresult]:
         """Send what was held back in one round trip."""
         held, self._held = self._held, []
-        execute = self.connection.execute
-        if len(held) == 1:
-            return [execute(held[0][0], held[0][1], binary=True)]
-        with self.connection.pipeline():
-            return [execute(query, values, binary=True) for query, values in held]
+        return self.connection.talk(held)
 
     def _shown(self, statement: Statement, rows: list[Row]) -> list[Row]:
         """Rows as plans know them."""

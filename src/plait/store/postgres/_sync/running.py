@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
-from psycopg import Connection
 
 from plait.pauses import rest
 from plait.store.plan import PlanFactory
-from plait.store.postgres._sync.connecting import connect
+from plait.store.postgres._sync.connecting import Line, connect
 from plait.store.postgres._sync.executor import Executor
 from plait.store.postgres.errors import is_again, is_gone, translate
 from plait.store.postgres.evidence import Evidence, Overtaken
@@ -20,6 +19,7 @@ from plait.store.postgres.heads import Known
 from plait.store.postgres.pool import Pool, end
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import load, own
+from plait.store.postgres.wire import SPOILED
 
 T = TypeVar("T")
 MAX_TRIES = 12
@@ -34,7 +34,7 @@ class Runner:
 
     def __init__(self, settings: Settings, known: Known) -> None:
         self.settings = settings
-        self.pool: Pool[Connection[Any]] = Pool(settings.max_connections)
+        self.pool: Pool[Line] = Pool(settings.max_connections)
         self._known = known
 
     def read(self, plan: PlanFactory[T]) -> T:
@@ -72,8 +72,8 @@ class Runner:
             result = (executor.write(plan) if writes else executor.read(plan))
             sound = True
             return self._bound(executor, result)
-        except Exception:
-            sound = _undone(executor)
+        except Exception as error:
+            sound = _undone(executor) and getattr(error, "sqlstate", None) not in SPOILED
             raise
         finally:
             if sound and not connection.closed:
@@ -114,7 +114,7 @@ class Runner:
                 self.pool.drop_idle()
             rest(_pause_s(tries))
 
-    def _connection(self) -> Connection[Any]:
+    def _connection(self) -> Line:
         found = self.pool.acquire(self.settings.busy_timeout_s)
         if found is not None:
             return found

@@ -130,6 +130,8 @@ def packed(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
             value, format = value.bytes, _BINARY
         elif kind is bytes:
             format = _BINARY
+        elif kind is list:
+            value = _text("{" + ",".join([_element(item) for item in value]) + "}")
         elif value is not None:
             value, format = _other(value)
         given.append(value)
@@ -140,10 +142,6 @@ def packed(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
 def _other(value: Any) -> tuple[bytes, int]:
     if isinstance(value, Bodies):
         return _array(value), _BINARY
-    if isinstance(value, list):
-        items: list[Any] = value
-        elements = [_element(item) for item in items]
-        return _text("{" + ",".join(elements) + "}"), _TEXT
     if isinstance(value, bytearray | memoryview):
         return bytes(cast("bytes", value)), _BINARY
     if isinstance(value, bool):

@@ -81,6 +81,7 @@ if typing.TYPE_CHECKING:
     from plait._sync.session import Session
     from plait._sync.sessions import Sessions
     from plait._sync.tools import Tool
+    from plait.formats.crossing import messages_as
     from plait.logic.blocks import BlockSpec
     from plait.logic.compaction import CompactFunction, compact_function, summary_prompt
     from plait.logic.legal import NO_RESULT, legal_view
@@ -125,6 +126,7 @@ else:
         "compact_function": "plait.logic.compaction",
         "enforce_row_size": "plait.logic.trimming",
         "legal_view": "plait.logic.legal",
+        "messages_as": "plait.formats.crossing",
         "summary_prompt": "plait.logic.compaction",
         "truncate_older_messages": "plait.logic.trimming",
     }
@@ -222,6 +224,7 @@ __all__ = [
     "compact_function",
     "enforce_row_size",
     "legal_view",
+    "messages_as",
     "open",
     "open_async",
     "summary_prompt",

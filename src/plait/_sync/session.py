@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Iterator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from plait._sync.hybrid import SearchProvider
     from plait._sync.sessions import Sessions
     from plait._sync.tools import Tool
+    from plait.formats.crossing import As, Crossing
 
 MessageLike = Mapping[str, Any] | Message
 FIRST_ROWS = 50
@@ -684,17 +685,49 @@ class Session:
 
     # -- reading ---------------------------------------------------------------
 
+    @overload
     def history(
-        self, leaf: Parent = LEAF, *, newest_first: bool = False, consistent: bool = False, for_model: bool = False
-    ) -> Iterator[Message | Damaged]:
+        self,
+        leaf: Parent = LEAF,
+        *,
+        newest_first: bool = False,
+        consistent: bool = False,
+        for_model: bool = False,
+        as_: None = None,
+    ) -> Iterator[Message | Damaged]: ...
+
+    @overload
+    def history(
+        self, leaf: Parent = LEAF, *, consistent: bool = False, for_model: bool = False, as_: As
+    ) -> Iterator[Json]: ...
+
+    def history(
+        self,
+        leaf: Parent = LEAF,
+        *,
+        newest_first: bool = False,
+        consistent: bool = False,
+        for_model: bool = False,
+        as_: As | None = None,
+    ) -> Iterator[Message | Damaged | Json]:
         """The path to `leaf` with its overlays laid on, root first or newest first.
 
-        With `for_model` it is a conversation that providers take, as `plait.legal_view` says.
+        With `for_model` it is a conversation that providers take, as `plait.legal_view` says. With
+        `as_` it comes as messages of another framework, in plain JSON values, root first; see
+        `plait.messages_as`.
 
         Lazy: breaking out leaves the rest unread. Messages appended later are not seen, deleted
         ones are left out; with `consistent=True` any change of the path raises `StaleValueError`.
         An absent leaf gives nothing.
         """
+        if as_ is not None:
+            crossing = crossing_to(as_, self.id, newest_first=newest_first)
+            for message in self.history(leaf, consistent=consistent, for_model=for_model):
+                for item in crossing.feed(message):
+                    yield item
+            for item in crossing.end():
+                yield item
+            return
         if arguments.flag("for_model", for_model):
             for message in self._legal(leaf, newest_first, consistent):
                 yield message
@@ -1061,6 +1094,15 @@ def composed(
         session.on_compaction(on_compaction)
     for spec in context:
         session.with_context(**structs.asdict(spec))
+
+
+def crossing_to(as_: str, session_id: str, *, newest_first: bool) -> Crossing:
+    """What writes a session's messages as another framework's."""
+    from plait.formats.crossing import Crossing  # what few use is loaded by the first who does
+
+    if arguments.flag("newest_first", newest_first):
+        raise UsageError("as_ goes with the order of the path: a call comes before its result; leave newest_first out")
+    return Crossing(as_, session_id=session_id)
 
 
 def _expect(leaf: str | _Anything | None, version: int | None, on_moved: Literal["raise", "branch"]) -> Expect | None:

@@ -1,6 +1,6 @@
 """Which kinds of message plait can read: the registry of formats.
 
-Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`)
+Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`), `pydantic-ai`
 and the lines of `pi`, `claude-code` and `chatgpt` transcripts. A format built in is a class with
 the methods of `plait.Format` in a module of its own here (what it reads parts into stands in
 `native`), one object of it in `FORMATS`, and a row in docs/reference/adapters.md. It imports
@@ -21,6 +21,7 @@ from plait.errors import InvalidMessageError, UsageError
 from plait.formats import native
 from plait.formats.openai import OpenAI
 from plait.formats.openai_chat import OpenAIChat
+from plait.formats.pydantic_ai import PydanticAI
 from plait.formats.transcripts import FORMATS as TRANSCRIPTS
 from plait.logic.shape import is_list, is_object
 from plait.model import Format, Json
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 NATIVE: Final[Format] = native.FORMAT
-FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, OpenAI(), OpenAIChat())
+FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, PydanticAI(), OpenAI(), OpenAIChat())
 """The formats built in, in the order in which they are asked whether a message is theirs: the most particular first."""
 
 

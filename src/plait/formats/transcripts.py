@@ -242,11 +242,11 @@ def _claude_block(block: Json) -> Json:
 
 
 def _claude_media(block: Json) -> Json:
-    source = _object(block.get("source"))
+    source, named = _object(block.get("source")), {"filename": block["title"]} if _text(block.get("title")) else {}
     if source.get("type") == "base64" and isinstance(source.get("data"), str):
-        return data_part(source["data"], source.get("media_type"))
+        return {**data_part(source["data"], source.get("media_type")), **named}
     if isinstance(source.get("url"), str):
-        return url_part(source["url"], "image/*" if block.get("type") == "image" else "application/pdf")
+        return {**url_part(source["url"], "image/*" if block.get("type") == "image" else "application/pdf"), **named}
     return _data(str(block.get("type")), block)
 
 

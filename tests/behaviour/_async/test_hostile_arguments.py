@@ -79,6 +79,7 @@ VALID: Mapping[str, Callable[[], Any]] = {
     "conversation": lambda: "text",
     "previous": lambda: "text",
     "target_tokens": lambda: 100,
+    "as_": lambda: "openai",
     "summarize": lambda: lambda _: "summary",
     "store": lambda: plait.open_async(":memory:").store,
     "label": lambda: "memory",

@@ -155,6 +155,7 @@ ITERATE: dict[str, Callable[[Session], Any]] = {
     "path_stats": lambda chat: chat.path_stats(),
     "path_stats of a leaf": lambda chat: chat.path_stats("p"),
     "history for a model": lambda chat: chat.history(for_model=True),
+    "history for a framework": lambda chat: chat.history(as_="openai"),
     "path_stats of all": lambda chat: chat.path_stats(raw=True),
 }
 

@@ -1,0 +1,1 @@
+"""One module for each format that conversations can be written in: `make(session_id)` answers its writer."""

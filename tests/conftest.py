@@ -13,7 +13,7 @@ SOAK_TEST_LIMIT_S = 4 * 3600
 # No deadline and no complaint about slow examples: how long one takes says how busy the machine is.
 settings.register_profile(
     doses.NAME,
-    max_examples=doses.dose(short=100, soak=1000),
+    max_examples=doses.dose(short=100, soak=500),
     stateful_step_count=doses.dose(short=50, soak=100),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

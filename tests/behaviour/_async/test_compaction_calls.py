@@ -120,7 +120,7 @@ def turn(chance: random.Random, n: int) -> list[dict[str, Any]]:
     return [*said, plait.assistant(f"word{n}_a {WORDS}")]
 
 
-@pytest.mark.parametrize("seed", range(dose(short=12, soak=200)))
+@pytest.mark.parametrize("seed", range(dose(short=12, soak=60)))
 async def test_whenever_it_is_compacted_all_is_seen_or_was_summarized(chat: AsyncSession, seed: int) -> None:
     chance = random.Random(seed)
     prompts = compacting(chat, chance.choice((0, 1, 2, 3)), chance.choice((1, 2, 3)), chance.choice((0, 60, 200)))

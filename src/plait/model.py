@@ -289,6 +289,17 @@ class Appended(Struct, frozen=True):
         return self.message.parent_id
 
 
+class Recorded(Struct, frozen=True):
+    """What a write of records did.
+
+    `kept` are the keys of `keep` that were there already and stay as they are; `appended` is what
+    became of each message that came with the records, in the order given.
+    """
+
+    kept: list[bytes]
+    appended: list[Appended]
+
+
 class RowStat(Struct, frozen=True):
     """One message of a path without its content: size in UTF-8 bytes, estimated tokens, time."""
 

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from plait.model import LEAF, Usage
-from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Restamping, Store
+from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Recording, Restamping, Store
 from plait.store.plans import removal
-from plait.store.protocol import Fence, NewMessage, NewOverlay, Scope, SessionRef
+from plait.store.protocol import Chain, Fence, NewMessage, NewOverlay, NewRecords, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
 
 SCOPE = Scope("tenant", "owner")
@@ -111,8 +111,21 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "delete a value": lambda store: write_value(store, "long", None),
     "add usage": lambda store: cast("Accounting", store).add_usage(ref(), Usage(5, 1, 0.5), created_at_us=NOW),
     "prune values": lambda store: contextual(store).prune_values(SCOPE, before_us=None, keep=0),
+    "write records": lambda store: write_records(
+        store, put=((b"k", b"changed"), (b"n", b"new")), keep=((b"k", b"kept"), (b"m", b"kept")), drop=(b"gone",)
+    ),
+    "write records with messages": lambda store: write_records(
+        store, put=((b"n", b"new"),), chains=(Chain("b", (new("x"), new("y"))), Chain(None, (new("z"),))), leaf="y"
+    ),
+    "write records of a new session": lambda store: write_records(
+        store, put=((b"n", b"new"),), chains=(Chain(None, (new("x"),)),), leaf="x", session=ref("new")
+    ),
     "search values": lambda store: contextual(store).search_values(ref(), "memory", "words"),
 }
+
+
+def write_records(store: Store, *, session: SessionRef | None = None, **what: Any) -> Any:
+    return cast("Recording", store).write_records(session or ref(), NewRecords(**what), created_at_us=NOW)
 
 
 def contextual(store: Store) -> Contextual:
@@ -142,6 +155,7 @@ def prepare(file: Path) -> None:
     write_value(store, "found", "some words")
     contextual(store).search_values(ref(), "memory", "words")
     write_value(store, "behind", "more words")
+    write_records(store, put=((b"k", b"body"), (b"gone", b"to be removed")))
     store.close()
 
 
@@ -158,6 +172,7 @@ def everything(store: Store) -> Any:
         told += [
             contextual(store).value_history(ref(name), *place) for place in contextual(store).value_names(ref(name))
         ]
+        told += cast("Recording", store).records(ref(name), b"", b"\xff", limit=100, last_first=False)
         told += [read_path(store, ref(name), leaf) for leaf in [LEAF, *(leaf.id for leaf in leaves)]]
     told.append(sorted(info.id for info in store.sessions(SCOPE, cursor=None, limit=100).sessions))
     return told

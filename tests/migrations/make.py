@@ -45,6 +45,7 @@ def fill(sessions: plait.Sessions) -> None:
     long.add_overlay("m2", "m4", summary="in short")
     long.omit("m6")
     write_values(sessions)
+    chat.write_records({b"k\x00\xff": b"\x00 a record", b"other": b""})
     sessions.session("deleted").append(plait.user("nothing left"))
     sessions.delete("deleted")
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from plait import chance, times
-from plait._async import keeping, searching, stamping
+from plait._async import keeping, recording, searching, stamping
 from plait._async.compacting import AsyncCompactor, Compaction, ErrorHandler, policy
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, follow, read_page
 from plait._async.leasing import AsyncLease
@@ -42,6 +42,7 @@ from plait.model import (
     OverlayKind,
     Parent,
     PrefixReport,
+    Recorded,
     RowStat,
     SessionInfo,
     Source,
@@ -216,6 +217,11 @@ class AsyncSession:
             parent = await real_parent(self._store, self._ref, parent)
         with self._operation("append", self._ref.id, len(new)):
             written = await self._store.append(self._ref, new, parent=parent, expect=expect, refuse_other=refuse_other)
+        await self._appended(written)
+        return written
+
+    async def _appended(self, written: list[Appended]) -> None:
+        """Tell of what was appended, and let the context and the compaction do what follows from it."""
         if self._listeners:
             for result in written:
                 if result.inserted:
@@ -224,7 +230,6 @@ class AsyncSession:
             await self._conversing.appended(written)
         if self._compactor is not None:
             await self._compactor.appended(written)
-        return written
 
     async def update(
         self, message: MessageLike, *, id: str | None = None, format: str | None = None, source: Source = "server"
@@ -1069,6 +1074,52 @@ class AsyncSession:
         if stated.changed:
             await self._tell(Change("session", self.id))
         return stated.state
+
+    async def records(
+        self, first: bytes = b"", end: bytes | None = None, *, limit: int = 1000, last_first: bool = False
+    ) -> list[tuple[bytes, bytes]]:
+        """The next records with `first` <= key < `end`, each with its key, by key rising or (`last_first`) falling.
+
+        At most `limit`, and none more once they reach 4 MiB; go on after the last key that came.
+        """
+        return await recording.listing(self._records, first, end, limit=limit, last_first=last_first)
+
+    async def read_records(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Those of the records under these keys that are there."""
+        return await recording.read(self._records, keys)
+
+    async def write_records(
+        self,
+        put: Mapping[bytes, bytes] | None = None,
+        *,
+        keep: Mapping[bytes, bytes] | None = None,
+        delete: Iterable[bytes] = (),
+        append: recording.Chains = (),
+        leaf: str | None = None,
+        format: str | None = None,
+    ) -> Recorded:
+        """Write records, and new messages with them, in one transaction: all or nothing.
+
+        A record is bytes of your own under a key of 1 to 2,048 bytes: what an adapter must keep beside
+        the messages. `put` replaces what is there; `keep` leaves it. `append`
+        are chains of messages, each a pair of the parent's id (`None`: a root) and of pairs of id and
+        message; `leaf` is the id to be the active leaf then, else that stays. `ConflictError`, and nothing
+        is written, if a message is there already. A `clear` or `delete` of the session removes its records;
+        the feed, search, forks and exports know nothing of them.
+        """
+
+        def given(id: str) -> Given:
+            return Given(id, now_us(), id, format)
+
+        new = recording.checked(put, keep, delete, append, leaf, format, self._rules, given)
+        with self._operation("append", self._ref.id, sum(len(chain.messages) for chain in new.chains)):
+            there, written = await recording.write(self._records, new, now_us())
+        await self._appended(written)
+        return Recorded(there, written)
+
+    @property
+    def _records(self) -> recording.Place:
+        return recording.Place(self._store, self._ref)
 
     async def read_attachment(self, message_id: str, n: int = 0) -> AsyncIterator[bytes]:
         """The bytes of a message's n-th piece of media, streamed; `NotFoundError` if it has none."""

@@ -230,3 +230,24 @@ class Search(Struct, frozen=True):
     until_us: int | None = None
     leaf: Parent = None
     branches: bool = True
+
+
+class Chain(Struct, frozen=True):
+    """Messages to be added one after another below `parent`, `None` for a root; at least one."""
+
+    parent: str | None
+    messages: tuple[NewMessage, ...]
+
+
+class NewRecords(Struct, frozen=True):
+    """Records to be written in one transaction, and messages with them.
+
+    `put` replaces what is there, `keep` leaves it. The messages of `chains` must all be new to the
+    session; those whose last is `leaf` become the active path, and so does another `leaf`.
+    """
+
+    put: tuple[tuple[bytes, bytes], ...] = ()
+    keep: tuple[tuple[bytes, bytes], ...] = ()
+    drop: tuple[bytes, ...] = ()
+    chains: tuple[Chain, ...] = ()
+    leaf: str | None = None

@@ -86,6 +86,7 @@ VALID: Mapping[str, Callable[[], Any]] = {
     "content": lambda: "text",
     "key": lambda: "k",
     "version": lambda: 1,
+    "keys": lambda: [b"k"],
 }
 """For each argument that some method needs, a value that it takes. A method of a new name needs no line elsewhere."""
 

@@ -43,6 +43,7 @@ def filled(sessions: Sessions, scope: tuple[str, str]) -> Sessions:
     chat.append_many([note("m", text), picture("p", text.encode())])
     chat.append(note("branch", text), parent="m")
     chat.update_state({"of": text})
+    chat.write_records({b"k": text.encode()})
     laid = NewOverlay(OVERLAY, "replace", "p", "p", text, 3, 1_700_000_000_000_000)
     overlaying(view.store).add_overlay(SessionRef(Scope(*scope), "chat"), laid, leaf="p")
     return view
@@ -141,6 +142,9 @@ ON_SESSION: dict[str, Callable[[Session], Any]] = {
     "around": lambda chat: chat.around("m"),
     "lease_info": lambda chat: chat.lease_info(),
     "break_lease": lambda chat: chat.break_lease(),
+    "records": lambda chat: chat.records(),
+    "read_records": lambda chat: chat.read_records([b"k"]),
+    "write_records": lambda chat: chat.write_records({b"k": b"stolen"}, leaf="m"),
     "restamp_tokens with another counter": lambda chat: counted_anew(chat),
 }
 """What a handle does to a session that must be there."""

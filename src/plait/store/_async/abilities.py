@@ -12,6 +12,7 @@ from plait.store._async.port import (
     AsyncLeasable,
     AsyncMerging,
     AsyncOverlaying,
+    AsyncRecording,
     AsyncRestamping,
     AsyncSearchable,
     AsyncStore,
@@ -48,6 +49,11 @@ def merging(store: AsyncStore) -> AsyncMerging:
 def overlaying(store: AsyncStore) -> AsyncOverlaying:
     """The store as one that keeps overlays."""
     return cast("AsyncOverlaying", _able(store, "add_overlay", "has no overlays"))
+
+
+def recording(store: AsyncStore) -> AsyncRecording:
+    """The store as one that keeps records."""
+    return cast("AsyncRecording", _able(store, "write_records", "keeps no records beside messages"))
 
 
 def restamping(store: AsyncStore) -> AsyncRestamping:

@@ -12,6 +12,7 @@ from plait.store._sync.port import (
     Leasable,
     Merging,
     Overlaying,
+    Recording,
     Restamping,
     Searchable,
     Store,
@@ -48,6 +49,11 @@ def merging(store: Store) -> Merging:
 def overlaying(store: Store) -> Overlaying:
     """The store as one that keeps overlays."""
     return cast("Overlaying", _able(store, "add_overlay", "has no overlays"))
+
+
+def recording(store: Store) -> Recording:
+    """The store as one that keeps records."""
+    return cast("Recording", _able(store, "write_records", "keeps no records beside messages"))
 
 
 def restamping(store: Store) -> Restamping:

@@ -37,6 +37,7 @@ from plait.store.protocol import (
     Kind,
     NewMessage,
     NewOverlay,
+    NewRecords,
     Path,
     Scope,
     Search,
@@ -426,6 +427,37 @@ class Leasable(Store, Protocol):
 
     def lease(self, session: SessionRef) -> LeaseInfo | None:
         """Who holds a lease that is in force."""
+        ...
+
+
+class Recording(Store, Protocol):
+    """A store that keeps records: opaque bytes of a session's present life, each under a key of bytes.
+
+    Keys are compared byte by byte. No feed tells of records and no version counts them; a clear or
+    delete of the session removes them. A fork has none.
+    """
+
+    def read_records(self, session: SessionRef, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Those of the records under these keys that are there."""
+        ...
+
+    def records(
+        self, session: SessionRef, first: bytes, end: bytes, *, limit: int, last_first: bool
+    ) -> list[tuple[bytes, bytes]]:
+        """The next records with `first` <= key < `end`, by key, rising or falling.
+
+        At most `limit`, and no further one once they reach 4 MiB; at least one if there is any.
+        """
+        ...
+
+    def write_records(
+        self, session: SessionRef, new: NewRecords, *, created_at_us: int
+    ) -> tuple[list[bytes], list[Written]]:
+        """Write records and messages, all or nothing, creating the session; see `NewRecords`.
+
+        Answers the keys of `keep` that were there, and what was appended. A message that is there
+        already raises `ConflictError`, an unknown parent or leaf `NotFoundError`.
+        """
         ...
 
 

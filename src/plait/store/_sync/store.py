@@ -47,6 +47,7 @@ from plait.store.plans import (
     merge,
     overlays,
     read,
+    records,
     removal,
     stamping,
     values,
@@ -62,6 +63,7 @@ from plait.store.protocol import (
     Kind,
     NewMessage,
     NewOverlay,
+    NewRecords,
     Path,
     Scope,
     Search,
@@ -405,6 +407,24 @@ class PlanStore:
             count += gone
             if not place:
                 return count
+
+    # -- records ---------------------------------------------------------------
+
+    def read_records(self, session: SessionRef, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        return self.driver.read(partial(records.read, session, keys))
+
+    def records(
+        self, session: SessionRef, first: bytes, end: bytes, *, limit: int, last_first: bool
+    ) -> list[tuple[bytes, bytes]]:
+        plan = partial(records.listing, session, first, end, limit, last_first=last_first)
+        return self.driver.read(plan)
+
+    def write_records(
+        self, session: SessionRef, new: NewRecords, *, created_at_us: int
+    ) -> tuple[list[bytes], list[Written]]:
+        weight = sum(len(body) for _, body in (*new.put, *new.keep))
+        weight += sum(message.bytes for chain in new.chains for message in chain.messages)
+        return self.driver.write(partial(records.write, session, new, self._mark(created_at_us)), weight)
 
     # -- leases ----------------------------------------------------------------
 

@@ -186,6 +186,8 @@ def purge_step(where: object, incarnation: int, limit: int) -> Plan[bool]:
         return True
     if (yield from values.purge_step(incarnation, limit)):
         return True
+    if (yield Do("purge_records", (incarnation, limit))):
+        return True
     yield from overlays.purge(incarnation)
     yield Do("drop_strands", (incarnation,))
     yield from common.forget_search(incarnation)

@@ -1325,3 +1325,37 @@ DELETE FROM plait.value WHERE home = :home AND (value) IN (
 -- drop_value_progress
 -- A shelf has no values any more.
 DELETE FROM plait.value_progress WHERE home = :home AND shelf = :shelf;
+
+-- find_record
+-- One record of a life.
+SELECT body FROM plait.record WHERE home = :home AND incarnation = :incarnation AND key = :key;
+
+-- records_up
+-- The next records between two keys, in their order.
+SELECT key, body, length(body) FROM plait.record
+ WHERE home = :home AND incarnation = :incarnation AND key >= :first AND key < :end ORDER BY key LIMIT :limit;
+
+-- records_down
+-- The same the other way round.
+SELECT key, body, length(body) FROM plait.record
+ WHERE home = :home AND incarnation = :incarnation AND key >= :first AND key < :end ORDER BY key DESC LIMIT :limit;
+
+-- put_record
+-- Write a record, over the one that is there.
+INSERT INTO plait.record (home, incarnation, key, body) VALUES (:home, :incarnation, :key, :body)
+    ON CONFLICT (home, incarnation, key) DO UPDATE SET body = excluded.body;
+
+-- keep_record
+-- Write a record unless there is one; answers a row if there was none.
+INSERT INTO plait.record (home, incarnation, key, body) VALUES (:home, :incarnation, :key, :body)
+    ON CONFLICT (home, incarnation, key) DO NOTHING RETURNING 1;
+
+-- drop_record
+-- Remove a record.
+DELETE FROM plait.record WHERE home = :home AND incarnation = :incarnation AND key = :key;
+
+-- purge_records
+-- Remove some records of a life that is over.
+DELETE FROM plait.record WHERE home = :home AND (incarnation, key) IN (
+       SELECT x.incarnation, x.key FROM plait.record AS x
+        WHERE x.home = :home AND x.incarnation = :incarnation LIMIT :limit) RETURNING 1;

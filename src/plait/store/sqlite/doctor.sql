@@ -117,6 +117,12 @@ SELECT id FROM overlay AS o
  WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = o.incarnation AND live = 1)
    AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = o.incarnation);
 
+-- records_without_session
+-- Records of a life that no session has and that is not being removed.
+SELECT r.incarnation, count(*) FROM record AS r
+ WHERE NOT EXISTS (SELECT 1 FROM session WHERE incarnation = r.incarnation AND live = 1)
+   AND NOT EXISTS (SELECT 1 FROM purge WHERE incarnation = r.incarnation) GROUP BY r.incarnation;
+
 -- ranges_without_overlay
 -- What overlays cover that are not there.
 SELECT strand, lo, hi FROM overlay_range AS r WHERE NOT EXISTS (SELECT 1 FROM overlay WHERE overlay = r.overlay);

@@ -84,6 +84,12 @@ DELETE FROM overlay
  WHERE NOT EXISTS (SELECT 1 FROM session AS s WHERE s.incarnation = overlay.incarnation AND s.live = 1)
    AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = overlay.incarnation);
 
+-- records_without_session
+-- Remove the records.
+DELETE FROM record
+ WHERE NOT EXISTS (SELECT 1 FROM session AS s WHERE s.incarnation = record.incarnation AND s.live = 1)
+   AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = record.incarnation);
+
 -- ranges_without_overlay
 -- Remove what they cover.
 DELETE FROM overlay_range WHERE NOT EXISTS (SELECT 1 FROM overlay AS o WHERE o.overlay = overlay_range.overlay);

@@ -1220,3 +1220,36 @@ DELETE FROM value
 -- drop_value_progress
 -- A shelf has no values any more.
 DELETE FROM value_progress WHERE shelf = :shelf;
+
+-- find_record
+-- One record of a life.
+SELECT body FROM record WHERE incarnation = :incarnation AND key = :key;
+
+-- records_up
+-- The next records between two keys, in their order.
+SELECT key, body, length(body) FROM record
+ WHERE incarnation = :incarnation AND key >= :first AND key < :end ORDER BY key LIMIT :limit;
+
+-- records_down
+-- The same the other way round.
+SELECT key, body, length(body) FROM record
+ WHERE incarnation = :incarnation AND key >= :first AND key < :end ORDER BY key DESC LIMIT :limit;
+
+-- put_record
+-- Write a record, over the one that is there.
+INSERT INTO record (incarnation, key, body) VALUES (:incarnation, :key, :body)
+    ON CONFLICT (incarnation, key) DO UPDATE SET body = excluded.body;
+
+-- keep_record
+-- Write a record unless there is one; answers a row if there was none.
+INSERT INTO record (incarnation, key, body) VALUES (:incarnation, :key, :body)
+    ON CONFLICT (incarnation, key) DO NOTHING RETURNING 1;
+
+-- drop_record
+-- Remove a record.
+DELETE FROM record WHERE incarnation = :incarnation AND key = :key;
+
+-- purge_records
+-- Remove some records of a life that is over.
+DELETE FROM record
+ WHERE rowid IN (SELECT rowid FROM record WHERE incarnation = :incarnation LIMIT :limit) RETURNING 1;

@@ -13,6 +13,7 @@ from plait.testing._async.contract.leasing import AsyncLeaseTests
 from plait.testing._async.contract.lives import AsyncLifeTests
 from plait.testing._async.contract.overlaying import AsyncOverlayTests
 from plait.testing._async.contract.reading import AsyncReadTests
+from plait.testing._async.contract.recording import AsyncRecordTests
 from plait.testing._async.contract.searching import AsyncSearchTests
 
 
@@ -29,6 +30,7 @@ class AsyncStoreTests(
     AsyncContentTests,
     AsyncValueTests,
     AsyncLeaseTests,
+    AsyncRecordTests,
 ):
     """What every store must do, as a test class to inherit from.
 

@@ -63,6 +63,7 @@ from plait.store.protocol import (
     Laid,
     NewMessage,
     NewOverlay,
+    NewRecords,
     Path,
     Range,
     Scope,
@@ -146,6 +147,7 @@ class _Life:
     pinned: bool = False
     metadata: Json = field(default_factory=dict[str, Any])
     state: Json = field(default_factory=dict[str, Any])
+    records: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     shelf: Shelf = field(default_factory=Shelf)
     altered: list[tuple[int, tuple[int, int]]] = field(default_factory=list[tuple[int, tuple[int, int]]])
     """Places of rows that were updated or deleted, and ends of overlays that changed, each with its version."""
@@ -296,7 +298,7 @@ class ModelStore:
         counters.incarnation += 1
         life.incarnation = session.incarnation = counters.incarnation
         life.rows, life.altered, life.leaf, life.place = {}, [], None, ()
-        life.overlays, life.ends, life.claim = {}, {}, None
+        life.overlays, life.ends, life.claim, life.records = {}, {}, None, {}
         self._touch(session, life, "clear").moved = True
         self._drop_unused(session.scope)
         return True
@@ -832,6 +834,60 @@ class ModelStore:
         self._record(session, "delete session").moved = True
         self._drop_unused(session.scope)
         return True
+
+    # -- records
+
+    def read_records(self, session: SessionRef, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Those of the records under these keys that are there."""
+        life = self._find(session)
+        return {key: life.records[key] for key in keys if key in life.records} if life else {}
+
+    def records(
+        self, session: SessionRef, first: bytes, end: bytes, *, limit: int, last_first: bool
+    ) -> list[tuple[bytes, bytes]]:
+        """The next records with `first` <= key < `end`, by key, rising or falling."""
+        life = self._find(session)
+        found: list[tuple[bytes, bytes]] = []
+        size = 0
+        for key in sorted(life.records if life else (), reverse=last_first):
+            if life and first <= key < end and len(found) < limit and size < 4 << 20:
+                found.append((key, life.records[key]))
+                size += len(life.records[key])
+        return found
+
+    def write_records(
+        self, session: SessionRef, new: NewRecords, *, created_at_us: int
+    ) -> tuple[list[bytes], list[Written]]:
+        """Write records and messages, all or nothing, creating the session; see `NewRecords`."""
+        self._fence(session)
+        life = self._find(session)
+        if life is None and not (new.put or new.keep or new.chains):
+            return [], []
+        known = set(life.rows) if life else set[str]()
+        for chain in new.chains:
+            if chain.parent is not None and chain.parent not in known:
+                raise NotFoundError(f"there is no message {chain.parent!r} to append to")
+            for message in chain.messages:
+                if message.id in known:
+                    raise ConflictError(f"message {message.id!r} is there already", message_id=message.id)
+                known.add(message.id)
+        if new.leaf is not None and new.leaf not in known:
+            raise NotFoundError(f"there is no message {new.leaf!r} to be the leaf")
+        life = life or self._begin(session, created_at_us)
+        session.incarnation = life.incarnation
+        written: list[Written] = []
+        for chain in new.chains:
+            activate = chain.messages[-1].id == new.leaf
+            added = self.append(session, chain.messages, parent=chain.parent, activate=activate)
+            written += added if activate else [structs.replace(result, branched=True) for result in added]
+        if new.leaf is not None:
+            self.checkout(session, new.leaf)
+        there = [key for key, _ in new.keep if key in life.records]
+        life.records |= {key: body for key, body in new.keep if key not in life.records}
+        life.records |= dict(new.put)
+        for key in new.drop:
+            life.records.pop(key, None)
+        return there, written
 
     # -- values
 

@@ -13,6 +13,7 @@ from plait.testing._sync.contract.leasing import LeaseTests
 from plait.testing._sync.contract.lives import LifeTests
 from plait.testing._sync.contract.overlaying import OverlayTests
 from plait.testing._sync.contract.reading import ReadTests
+from plait.testing._sync.contract.recording import RecordTests
 from plait.testing._sync.contract.searching import SearchTests
 
 
@@ -29,6 +30,7 @@ class StoreTests(
     ContentTests,
     ValueTests,
     LeaseTests,
+    RecordTests,
 ):
     """What every store must do, as a test class to inherit from.
 

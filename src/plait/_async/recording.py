@@ -1,0 +1,113 @@
+"""Records as a session's handle offers them: checked here, written with the messages they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from plait.errors import LimitError, UsageError
+from plait.logic import arguments
+from plait.logic.prepare import Given, Rules, prepare
+from plait.model import Appended
+from plait.store._async.abilities import recording
+from plait.store._async.port import AsyncStore
+from plait.store.protocol import Chain, NewRecords, SessionRef
+
+MAX_KEY_BYTES: Final = 2048
+MAX_BODY_BYTES: Final = 256 << 20
+_END: Final = b"\xff" * (MAX_KEY_BYTES + 1)
+
+Chains = Iterable[tuple[str | None, Sequence[tuple[str, Mapping[str, Any]]]]]
+"""Chains of new messages: below which one each begins (`None`: at the root), and each message with its id."""
+
+
+class Place(NamedTuple):
+    """Where a handle keeps its records."""
+
+    store: AsyncStore
+    ref: SessionRef
+
+
+async def read(place: Place, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+    """The records under some keys."""
+    wanted = [_key("keys", key) for key in arguments.items("keys", keys)]
+    return await recording(place.store).read_records(place.ref, list(dict.fromkeys(wanted)))
+
+
+async def listing(
+    place: Place, first: bytes, end: bytes | None, *, limit: int, last_first: bool
+) -> list[tuple[bytes, bytes]]:
+    """The next records between two keys."""
+    if not isinstance(first, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise arguments.refusal("first", "bytes", first)
+    if not isinstance(end, bytes | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise arguments.refusal("end", "bytes, or None for no end", end)
+    limit = arguments.number("limit", limit, least=1)
+    last_first = arguments.flag("last_first", last_first)
+    store = recording(place.store)
+    return await store.records(place.ref, first, _END if end is None else end, limit=limit, last_first=last_first)
+
+
+async def write(place: Place, new: NewRecords, at_us: int) -> tuple[list[bytes], list[Appended]]:
+    """Write what `checked` made."""
+    return await recording(place.store).write_records(place.ref, new, created_at_us=at_us)
+
+
+def checked(
+    put: Mapping[bytes, bytes] | None,
+    keep: Mapping[bytes, bytes] | None,
+    delete: Iterable[bytes],
+    append: Chains,
+    leaf: str | None,
+    format: str | None,
+    rules: Rules,
+    given: Callable[[str], Given],
+) -> NewRecords:
+    """What is to be written, once it is known that it can be."""
+    arguments.given(format=format)
+    return NewRecords(
+        put=_records("put", put),
+        keep=_records("keep", keep),
+        drop=tuple(_key("delete", key) for key in arguments.items("delete", delete)),
+        chains=tuple(_chain(n, chain, rules, given) for n, chain in enumerate(arguments.items("append", append))),
+        leaf=arguments.maybe(arguments.id_asked, "leaf", leaf),
+    )
+
+
+def _records(name: str, value: Mapping[bytes, bytes] | None) -> tuple[tuple[bytes, bytes], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise arguments.refusal(name, "an object of bytes under keys of bytes", value)
+    return tuple((_key(name, key), _body(name, body)) for key, body in value.items())
+
+
+def _key(name: str, key: object) -> bytes:
+    if not isinstance(key, bytes) or not 0 < len(key) <= MAX_KEY_BYTES:
+        raise arguments.refusal(name, f"keys of 1 to {MAX_KEY_BYTES:,} bytes", key)
+    return key
+
+
+def _body(name: str, body: object) -> bytes:
+    if not isinstance(body, bytes):
+        raise arguments.refusal(name, "records that are bytes", body)
+    if len(body) > MAX_BODY_BYTES:
+        raise LimitError(
+            f"a record of {len(body):,} bytes is more than {MAX_BODY_BYTES:,}; cut it into several under keys of their own"
+        )
+    return body
+
+
+def _chain(n: int, chain: object, rules: Rules, given: Callable[[str], Given]) -> Chain:
+    """A chain of messages, each under the id that comes with it."""
+    if not isinstance(chain, tuple) or len(chain) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        raise arguments.refusal(f"append[{n}]", "a pair: the parent's id or None, and pairs of id and message", chain)  # pyright: ignore[reportUnknownArgumentType]
+    parent, pairs = chain  # pyright: ignore[reportUnknownVariableType]
+    messages: list[Any] = []
+    for pair in arguments.items(f"append[{n}]", pairs):  # pyright: ignore[reportUnknownArgumentType]
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):  # pyright: ignore[reportUnknownArgumentType]
+            raise arguments.refusal(f"append[{n}]", "pairs of id and message", pair)  # pyright: ignore[reportUnknownArgumentType]
+        messages.append(prepare(pair[1], given(pair[0]), rules))  # pyright: ignore[reportUnknownArgumentType]
+    if not messages:
+        raise UsageError(f"append[{n}] has no message; leave the chain out")
+    return Chain(arguments.maybe(arguments.id_asked, "parent", parent), tuple(messages))  # pyright: ignore[reportUnknownArgumentType]

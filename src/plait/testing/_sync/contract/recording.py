@@ -1,0 +1,129 @@
+"""Generated from src/plait/testing/_async/contract/recording.py by tools/unasync.py: edit that file. The contract of a store's records, as tests: a part of the tests of a store."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from plait.errors import ConflictError, NotFoundError
+from plait.model import LEAF, Message
+from plait.store._sync.port import Recording, Store
+from plait.store.protocol import Chain, NewMessage, NewRecords, Scope, SessionRef
+
+_NOW_US = 1_767_225_600_000_000
+_SCOPE = Scope("acme", "alice")
+
+
+def _message(id: str) -> NewMessage:
+    body = f'{{"id":"{id}","role":"user","parts":[{{"type":"text","text":"of {id}"}}]}}'
+    return NewMessage(id, "user", "plait", body, len(body), 3, _NOW_US)
+
+
+class RecordTests:
+    """What every store that keeps records must do; `StoreTests` inherits it."""
+
+    def recording(self, store: Store) -> Recording:
+        """The store as one that keeps records; skips the test if it does not."""
+        if not callable(getattr(store, "write_records", None)):
+            pytest.skip("this store keeps no records")
+        return cast("Recording", store)
+
+    def put_records(
+        self, store: Store, new: NewRecords, session: SessionRef | None = None
+    ) -> tuple[list[bytes], list[str]]:
+        """Write records; the keys that were there already and the ids of the messages."""
+        there, written = self.recording(store).write_records(
+            session or SessionRef(_SCOPE, "s"), new, created_at_us=_NOW_US
+        )
+        return there, [result.id for result in written]
+
+    def record_keys(
+        self, store: Store, first: bytes = b"", end: bytes = b"\xff" * 9, session: SessionRef | None = None
+    ) -> list[bytes]:
+        """The keys of the records between two."""
+        ref = session or SessionRef(_SCOPE, "s")
+        found = self.recording(store).records(ref, first, end, limit=1000, last_first=False)
+        return [key for key, _ in found]
+
+    def test_a_record_is_the_bytes_that_were_put(self, store: Store) -> None:
+        recording, session = self.recording(store), SessionRef(_SCOPE, "s")
+        odd = {
+            b"\x00": b"",
+            b"\x00\x00": b"\xff\x00'\xfe",
+            "é".encode(): "\U0001f600".encode(),
+            b"big": b"z" * 3_000_000,
+        }
+        self.put_records(store, NewRecords(put=tuple(odd.items())))
+        assert recording.read_records(session, [*odd, b"absent"]) == odd
+        self.put_records(store, NewRecords(put=((b"\x00", b"other"),), drop=(b"big", b"absent")))
+        assert recording.read_records(session, [b"\x00", b"big"]) == {b"\x00": b"other"}
+
+    def test_records_come_in_the_order_of_their_bytes_between_two_keys(self, store: Store) -> None:
+        keys = [b"\x00", b"A", b"a", b"a\x00", b"ab", b"b", b"\xc3\xa9", b"\xff"]
+        self.put_records(store, NewRecords(put=tuple((key, key) for key in reversed(keys))))
+        assert self.record_keys(store) == keys
+        assert self.record_keys(store, b"a", b"b") == [b"a", b"a\x00", b"ab"]
+        assert self.record_keys(store, b"b", b"b") == []
+        recording, session = self.recording(store), SessionRef(_SCOPE, "s")
+        last = recording.records(session, b"", b"b", limit=2, last_first=True)
+        assert last == [(b"ab", b"ab"), (b"a\x00", b"a\x00")]
+
+    def test_a_page_of_records_is_bounded_by_their_sizes(self, store: Store) -> None:
+        self.put_records(store, NewRecords(put=tuple((bytes([n]), b"x" * (3 << 20)) for n in range(4))))
+        page = self.recording(store).records(SessionRef(_SCOPE, "s"), b"", b"\xff", limit=9, last_first=False)
+        assert [key for key, _ in page] == [b"\x00", b"\x01"]
+
+    def test_a_record_that_is_to_be_kept_is_left_as_it_is(self, store: Store) -> None:
+        self.put_records(store, NewRecords(put=((b"a", b"1"),)))
+        there, _ = self.put_records(store, NewRecords(keep=((b"a", b"2"), (b"b", b"2"))))
+        assert there == [b"a"]
+        assert self.recording(store).read_records(SessionRef(_SCOPE, "s"), [b"a", b"b"]) == {
+            b"a": b"1",
+            b"b": b"2",
+        }
+
+    def test_messages_are_written_with_their_records_or_neither(self, store: Store) -> None:
+        chain = Chain(None, (_message("m1"), _message("m2")))
+        session = SessionRef(_SCOPE, "s")
+        assert self.put_records(store, NewRecords(put=((b"a", b"1"),), chains=(chain,), leaf="m2")) == (
+            [],
+            ["m1", "m2"],
+        )
+        branch = Chain("m1", (_message("m3"),))
+        self.put_records(store, NewRecords(put=((b"b", b"1"),), chains=(branch,)))
+        leaf = store.leaf(session)
+        assert isinstance(leaf, Message) and leaf.id == "m2", "a chain whose end is not to be the leaf lies beside"
+        for refused in (chain, Chain("absent", (_message("m9"),))):
+            with pytest.raises((ConflictError, NotFoundError)):
+                self.put_records(
+                    store, NewRecords(put=((b"c", b"1"),), chains=(Chain(None, (_message("m8"),)), refused))
+                )
+        assert self.record_keys(store) == [b"a", b"b"]
+        assert store.get(session, "m8") is None
+        self.put_records(store, NewRecords(leaf="m3"))
+        path = store.path(session, LEAF)
+        assert path is not None and path.leaf_id == "m3"
+
+    def test_records_belong_to_one_session_of_one_scope(self, store: Store) -> None:
+        others = [SessionRef(_SCOPE, "t"), SessionRef(Scope("acme", "bob"), "s"), SessionRef(Scope(), "s")]
+        for n, session in enumerate([SessionRef(_SCOPE, "s"), *others]):
+            self.put_records(store, NewRecords(put=((b"k%d" % n, b"1"),)), session)
+        for n, session in enumerate([SessionRef(_SCOPE, "s"), *others]):
+            assert self.record_keys(store, session=session) == [b"k%d" % n]
+
+    def test_a_clear_and_a_delete_take_the_records_along(self, store: Store) -> None:
+        session = SessionRef(_SCOPE, "s")
+        self.put_records(store, NewRecords(put=((b"a", b"1"),), chains=(Chain(None, (_message("m"),)),)), session)
+        assert store.clear(session)
+        assert self.record_keys(store) == []
+        self.put_records(store, NewRecords(put=((b"b", b"1"),)))
+        assert store.delete_session(SessionRef(_SCOPE, "s"))
+        assert self.record_keys(store) == []
+        self.put_records(store, NewRecords(put=((b"c", b"1"),)))
+        assert self.record_keys(store) == [b"c"]
+
+    def test_removing_nothing_makes_no_session(self, store: Store) -> None:
+        assert self.put_records(store, NewRecords(drop=(b"a",))) == ([], [])
+        assert self.record_keys(store) == []
+        assert store.info(SessionRef(_SCOPE, "s")) is None

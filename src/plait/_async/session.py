@@ -123,6 +123,11 @@ class AsyncSession:
         """The session's id."""
         return self._ref.id
 
+    @property
+    def sessions(self) -> AsyncSessions:
+        """The sessions of the scope that this one belongs to."""
+        return self._sessions
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id!r}>"
 
@@ -173,24 +178,31 @@ class AsyncSession:
         parent: Parent = LEAF,
         format: str | None = None,
         source: Source = "server",
+        own_ids: bool = True,
         expect_leaf: str | _Anything | None = ANYTHING,
         expect_version: int | None = None,
         on_moved: Literal["raise", "branch"] = "raise",
         on_conflict: Literal["ignore", "raise"] = "ignore",
     ) -> list[Appended]:
-        """Add messages one after another, all or none; see `append`."""
+        """Add messages one after another, all or none; see `append`.
+
+        With `own_ids=False` the id that a foreign message carries is content like the rest of it, and a new
+        one is made: for frameworks whose ids repeat, where the same id is not yet the same message.
+        """
         arguments.given(format=format, source=source, on_conflict=on_conflict)
         arguments.several("messages", messages)
-        new = self._prepare_all(messages, format, source)
+        new = self._prepare_all(messages, format, source, own_ids=arguments.flag("own_ids", own_ids))
         expect = _expect(expect_leaf, expect_version, on_moved)
         place = arguments.place("parent", parent)
         return await self._append(new, parent=place, expect=expect, on_conflict=on_conflict, source=source)
 
-    def _prepare_all(self, messages: Iterable[MessageLike], format: str | None, source: Source) -> list[NewMessage]:
+    def _prepare_all(
+        self, messages: Iterable[MessageLike], format: str | None, source: Source, *, own_ids: bool
+    ) -> list[NewMessage]:
         new: list[NewMessage] = []
         for n, message in enumerate(messages):
             try:
-                given = Given(new_id(), now_us(), None, format, source)
+                given = Given(new_id(), now_us(), None, format, source, own_id=own_ids)
                 new.append(prepare(message, given, self._rules))
             except InvalidMessageError as error:
                 path = f"messages[{n}].{error.path}" if error.path else f"messages[{n}]"
@@ -294,11 +306,18 @@ class AsyncSession:
             await self._tell(Change("clear", self.id, leaf_moved=True))
         return cleared
 
-    async def checkout(self, id: str) -> bool:
-        """Make another message the active leaf; `False` if it is so already, `NotFoundError` if absent."""
-        moved = await self._store.checkout(self._ref, arguments.id_asked("id", id))
+    async def checkout(self, id: str | None, *, expect_leaf: str | _Anything | None = ANYTHING) -> bool:
+        """Make another message the active leaf; `False` if it is so already, `NotFoundError` if absent.
+
+        `None` goes back before the first message: the active path is empty then, and the next append begins
+        a new root beside those that are there. With `expect_leaf` (an id, or `None` for no active
+        leaf) it is done only if nobody has moved the leaf meanwhile, else it raises `LeafMovedError`.
+        """
+        id = arguments.maybe(arguments.id_asked, "id", id)
+        moved = await self._store.checkout(self._ref, id, expect=_expect(expect_leaf, None, "raise"))
         if moved:
-            await self._tell(Change("checkout", self.id, ids=(id,), leaf_moved=True, leaf_id=id))
+            named = () if id is None else (id,)
+            await self._tell(Change("checkout", self.id, ids=named, leaf_moved=True, leaf_id=id))
         return moved
 
     async def import_message(

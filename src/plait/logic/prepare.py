@@ -33,7 +33,7 @@ class Rules(Struct, frozen=True):
 class Given(Struct, frozen=True):
     """How a message was given: by whom, under which id and format, and whether to keep it verbatim.
 
-    `spare_id` was made for it, in case it carries none.
+    `spare_id` was made for it, in case it carries none, or carries one that is not to count (`own_id`).
     """
 
     spare_id: str
@@ -42,6 +42,7 @@ class Given(Struct, frozen=True):
     format: str | None = None
     source: Source = "server"
     verbatim: bool = False
+    own_id: bool = True
 
 
 def prepare(message: object, given: Given, rules: Rules) -> NewMessage:
@@ -146,7 +147,7 @@ def _check_native(message: Mapping[str, Any]) -> None:
 
 def _new(message: Mapping[str, Any], reader: Format, given: Given, rules: Rules) -> NewMessage:
     """What is stored of `message`."""
-    id = given.id if given.id is not None else reader.id(message)
+    id = given.id if given.id is not None or not given.own_id else reader.id(message)
     text, items = _checked(message, _encode(message), reader)
     return NewMessage(
         id=check_message_id(given.spare_id if id is None else id),

@@ -338,6 +338,36 @@ async def test_a_checkout_moves_the_leaf_and_writes_no_message(chat: AsyncSessio
     assert [change.kind for change in changes][3:] == ["checkout", "append"]
 
 
+async def test_a_checkout_of_nothing_begins_anew_beside_what_is_there(
+    chat: AsyncSession, changes: list[Change]
+) -> None:
+    assert not await chat.checkout(None)
+    await chat.append_many([note("a"), note("b")])
+    with pytest.raises(LeafMovedError):
+        await chat.checkout(None, expect_leaf="a")
+    assert await chat.checkout(None, expect_leaf="b")
+    assert (await chat.leaf(), await dicts_of(chat.history()), await dicts_of(chat.transcript())) == (None, [], [])
+    assert (await chat.recent(count=5)).messages == []
+    assert [readable(leaf).id for leaf in await chat.leaves()] == ["b"]
+    assert (await chat.append(note("c"), expect_leaf=None)).parent_id is None
+    assert [readable(root).id for root in await chat.roots()] == ["a", "c"]
+    assert [(change.kind, change.ids, change.leaf_id) for change in changes][2:] == [
+        ("checkout", (), None),
+        ("append", ("c",), "c"),
+    ]
+    told = [(change.kind, change.ids, change.leaf_moved) for change in (await chat.changes()).changes]
+    assert told[2:] == [("checkout", (), True), ("append", ("c",), True)]
+
+
+async def test_ids_of_a_framework_that_repeat_are_content_when_they_are_not_to_count(chat: AsyncSession) -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
+    two = await chat.append_many([item, item], own_ids=False)
+    assert [one.inserted for one in two] == [True, True]
+    assert "fc_1" not in {one.id for one in two}
+    assert await dicts_of(chat.history()) == [item, item]
+    assert [one.inserted for one in await chat.append_many([item, item])] == [True, False]
+
+
 async def test_an_import_keeps_parent_and_time_and_repeats_nothing(chat: AsyncSession, changes: list[Change]) -> None:
     import datetime as dt
 

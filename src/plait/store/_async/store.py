@@ -177,8 +177,8 @@ class AsyncPlanStore:
         await self._purge()
         return True
 
-    async def checkout(self, session: SessionRef, id: str) -> bool:
-        return await self.driver.write_async(partial(change.checkout, session, id, self._mark()))
+    async def checkout(self, session: SessionRef, id: str | None, *, expect: Expect | None = None) -> bool:
+        return await self.driver.write_async(partial(change.checkout, session, id, self._mark(), expect))
 
     async def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
         return await self.driver.read_async(partial(read.get, session, id))

@@ -105,8 +105,12 @@ class Store(Protocol):
         """Remove every message and begin a new incarnation, to which `session` is then bound."""
         ...
 
-    def checkout(self, session: SessionRef, id: str) -> bool:
-        """Make this message the active leaf; `False` if it is so already; `NotFoundError` if absent."""
+    def checkout(self, session: SessionRef, id: str | None, *, expect: Expect | None = None) -> bool:
+        """Make this message the active leaf, or none; `False` if it is so already; `NotFoundError` if absent.
+
+        Without an active leaf the path is empty and the next append makes a root, whatever messages there
+        are. `LeafMovedError` if the session does not stand where `expect` says.
+        """
         ...
 
     def fork(

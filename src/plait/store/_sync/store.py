@@ -177,8 +177,8 @@ class PlanStore:
         self._purge()
         return True
 
-    def checkout(self, session: SessionRef, id: str) -> bool:
-        return self.driver.write(partial(change.checkout, session, id, self._mark()))
+    def checkout(self, session: SessionRef, id: str | None, *, expect: Expect | None = None) -> bool:
+        return self.driver.write(partial(change.checkout, session, id, self._mark(), expect))
 
     def get(self, session: SessionRef, id: str) -> Message | Damaged | None:
         return self.driver.read(partial(read.get, session, id))

@@ -73,18 +73,30 @@ def append(
 def _moved(head: Head, expect: Expect, new: Sequence[NewMessage]) -> Plan[bool]:
     """Whether the leaf moved and the messages are to become a branch; raises if they are not to."""
     yield from common.locate(head)
-    leaf_ok = not expect.check_leaf or expect.leaf_id == head.leaf_id
-    if leaf_ok and expect.version in (None, head.version):
+    if _stands(head.leaf_id, head.version, expect):
         return False
     if (yield from _all_there(head, new)):
         return False  # a repeat of a write that landed: it moved the leaf itself
     if expect.branch and expect.check_leaf:
         return True
-    raise LeafMovedError(
-        f"the session has moved on: its leaf is {head.leaf_id!r} at version {head.version}; "
-        "read it again, or pass on_moved='branch'",
-        leaf_id=head.leaf_id,
-        version=head.version,
+    raise _moved_on(head.leaf_id, head.version, ", or pass on_moved='branch'")
+
+
+def refuse_moved(leaf_id: str | None, version: int, expect: Expect | None) -> None:
+    """Raise `LeafMovedError` unless the session stands where it is expected to."""
+    if expect is not None and not _stands(leaf_id, version, expect):
+        raise _moved_on(leaf_id, version)
+
+
+def _stands(leaf_id: str | None, version: int, expect: Expect) -> bool:
+    return (not expect.check_leaf or expect.leaf_id == leaf_id) and expect.version in (None, version)
+
+
+def _moved_on(leaf_id: str | None, version: int, remedy: str = "") -> LeafMovedError:
+    return LeafMovedError(
+        f"the session has moved on: its leaf is {leaf_id!r} at version {version}; read it again{remedy}",
+        leaf_id=leaf_id,
+        version=version,
     )
 
 

@@ -12,7 +12,7 @@ from plait.model import Damaged, Json
 from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Row
 from plait.store.plans import append, common, messages, overlays, values
 from plait.store.plans.common import Mark
-from plait.store.protocol import NewMessage, SessionRef, Updated
+from plait.store.protocol import Expect, NewMessage, SessionRef, Updated
 
 PURGE_BYTES = 4 << 20
 """How much is removed in one transaction, at least one message."""
@@ -148,13 +148,17 @@ def clear(ref: SessionRef, mark: Mark) -> Plan[int | None]:
     return old
 
 
-def checkout(ref: SessionRef, id: str, mark: Mark) -> Plan[bool]:
-    """Make another message the active leaf."""
+def checkout(ref: SessionRef, id: str | None, mark: Mark, expect: Expect | None = None) -> Plan[bool]:
+    """Make another message the active leaf, or none."""
     head = yield from common.take(ref)
-    key = (yield from common.find(head, id)) if head else 0
-    if head is None or not key:
+    key = (yield from common.find(head, id)) if head and id is not None else 0
+    if id is not None and not key:
         raise NotFoundError(f"there is no message {id!r} in session {ref.id!r} to check out")
+    if head is None:
+        append.refuse_moved(None, 0, expect)
+        return False
     yield from common.locate(head)
+    append.refuse_moved(head.leaf_id, head.version, expect)
     if head.leaf_id == id:
         return False
     head.set_path((yield from append.path_totals(head, key)))

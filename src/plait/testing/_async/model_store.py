@@ -303,17 +303,22 @@ class AsyncModelStore:
         self._drop_unused(session.scope)
         return True
 
-    async def checkout(self, session: SessionRef, id: str) -> bool:
-        """Make this message the active leaf; `False` if it is so already; `NotFoundError` if absent."""
+    async def checkout(self, session: SessionRef, id: str | None, *, expect: Expect | None = None) -> bool:
+        """Make this message the active leaf, or none; `False` if it is so already; `NotFoundError` if absent."""
         self._fence(session)
         life = self._look(session)
-        if life is None or id not in life.rows:
+        if id is not None and (life is None or id not in life.rows):
             raise NotFoundError(f"checkout: there is no message {id!r} in session {session.id!r}")
+        leaf = None if life is None else life.leaf
+        if expect is not None and expect.check_leaf and expect.leaf_id != leaf:
+            raise LeafMovedError(f"checkout: the leaf is {leaf!r}, not {expect.leaf_id!r}", leaf_id=leaf)
+        if life is None:
+            return False
         self._find(session)
         if life.leaf == id:
             return False
-        life.leaf, life.place = id, life.rows[id].trail
-        event = self._touch(session, life, "checkout", (id,))
+        life.leaf, life.place = id, () if id is None else life.rows[id].trail
+        event = self._touch(session, life, "checkout", () if id is None else (id,))
         event.moved, event.leaf = True, id
         return True
 

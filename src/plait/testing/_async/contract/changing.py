@@ -6,11 +6,10 @@ import random
 
 import pytest
 
-from plait.errors import (
-    NotFoundError,
-)
+from plait.errors import LeafMovedError, NotFoundError
 from plait.model import LEAF, Totals
 from plait.store._async.port import AsyncStore
+from plait.store.protocol import Expect
 from plait.testing._async.contract.case import AsyncStoreCase, ids
 
 
@@ -196,3 +195,36 @@ class AsyncChangeTests(AsyncStoreCase):
         with pytest.raises(NotFoundError):
             await store.checkout(self.ref(), "b")
         assert await self.leaf(store) == "a"
+
+    async def test_checkout_of_nothing_leaves_an_empty_path_and_all_messages(self, store: AsyncStore) -> None:
+        assert not await store.checkout(self.ref(), None)
+        assert await store.info(self.ref()) is None
+        await self.add(store, "a", "b")
+        assert await store.checkout(self.ref(), None)
+        assert not await store.checkout(self.ref(), None)
+        assert (await self.leaf(store), await self.version(store)) == (None, 3)
+        totals = await store.totals(self.ref())
+        assert (totals.messages, totals.path_messages) == (2, 0)
+        [x] = await self.add(store, "x")
+        assert x.message.parent_id is None
+        assert ids(await store.children(self.ref(), None)) == ["a", "x"]
+        await store.checkout(self.ref(), None)
+        assert await store.delete(self.ref(), ["x"]) == ["x"]
+        assert await self.leaf(store) is None
+        assert await store.checkout(self.ref(), "b")
+        assert (await store.totals(self.ref())).path_messages == 2
+
+    async def test_checkout_by_whoever_sees_the_leaf_where_it_was(self, store: AsyncStore) -> None:
+        none, a, b = (Expect(True, leaf) for leaf in (None, "a", "b"))
+        assert not await store.checkout(self.ref(), None, expect=none)
+        with pytest.raises(LeafMovedError):
+            await store.checkout(self.ref(), None, expect=a)
+        await self.add(store, "a", "b")
+        with pytest.raises(LeafMovedError):
+            await store.checkout(self.ref(), None, expect=a)
+        assert await store.checkout(self.ref(), "a", expect=b)
+        with pytest.raises(LeafMovedError):
+            await store.checkout(self.ref(), "a", expect=b)
+        assert await store.checkout(self.ref(), None, expect=a)
+        assert not await store.checkout(self.ref(), None, expect=none)
+        assert await self.version(store) == 4

@@ -6,11 +6,10 @@ import random
 
 import pytest
 
-from plait.errors import (
-    NotFoundError,
-)
+from plait.errors import LeafMovedError, NotFoundError
 from plait.model import LEAF, Totals
 from plait.store._sync.port import Store
+from plait.store.protocol import Expect
 from plait.testing._sync.contract.case import StoreCase, ids
 
 
@@ -196,3 +195,36 @@ class ChangeTests(StoreCase):
         with pytest.raises(NotFoundError):
             store.checkout(self.ref(), "b")
         assert self.leaf(store) == "a"
+
+    def test_checkout_of_nothing_leaves_an_empty_path_and_all_messages(self, store: Store) -> None:
+        assert not store.checkout(self.ref(), None)
+        assert store.info(self.ref()) is None
+        self.add(store, "a", "b")
+        assert store.checkout(self.ref(), None)
+        assert not store.checkout(self.ref(), None)
+        assert (self.leaf(store), self.version(store)) == (None, 3)
+        totals = store.totals(self.ref())
+        assert (totals.messages, totals.path_messages) == (2, 0)
+        [x] = self.add(store, "x")
+        assert x.message.parent_id is None
+        assert ids(store.children(self.ref(), None)) == ["a", "x"]
+        store.checkout(self.ref(), None)
+        assert store.delete(self.ref(), ["x"]) == ["x"]
+        assert self.leaf(store) is None
+        assert store.checkout(self.ref(), "b")
+        assert (store.totals(self.ref())).path_messages == 2
+
+    def test_checkout_by_whoever_sees_the_leaf_where_it_was(self, store: Store) -> None:
+        none, a, b = (Expect(True, leaf) for leaf in (None, "a", "b"))
+        assert not store.checkout(self.ref(), None, expect=none)
+        with pytest.raises(LeafMovedError):
+            store.checkout(self.ref(), None, expect=a)
+        self.add(store, "a", "b")
+        with pytest.raises(LeafMovedError):
+            store.checkout(self.ref(), None, expect=a)
+        assert store.checkout(self.ref(), "a", expect=b)
+        with pytest.raises(LeafMovedError):
+            store.checkout(self.ref(), "a", expect=b)
+        assert store.checkout(self.ref(), None, expect=a)
+        assert not store.checkout(self.ref(), None, expect=none)
+        assert self.version(store) == 4

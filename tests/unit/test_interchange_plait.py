@@ -178,7 +178,7 @@ def test_damage_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert "UTF-8" in str(error(4, (b'"odd"', b'"\xff"')))
     assert "counts 5" in str(error(6, (b'"count":4', b'"count":5')))
     assert "header" in str(error(1, (b'"plait":1', b'"plait":"1"')))
-    assert "up to 3" in str(error(1, (b'"plait":1', b'"plait":4')))
+    assert "up to 4" in str(error(1, (b'"plait":1', b'"plait":5')))
     assert "ancestor" in str(error(2, (b'"parent":null', b'"parent":"d"')))
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from plait import times
-from plait._async.keeping import bring_in
+from plait._async import keeping, recording
 from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
@@ -52,7 +52,7 @@ async def import_transcript(
         return await _into_new(store, target, transcript, grouped, entries, rules, at_us)
     result = await _into_existing(merging(store), target, transcript, grouped)
     await _lay_on(store, target, transcript, rules, at_us)
-    await bring_in(store, target, transcript, at_us)
+    await _bring_in(store, target, transcript, at_us)
     return result
 
 
@@ -73,13 +73,19 @@ async def _into_new(
             written = await store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
         await _lay_on(store, stage, transcript, rules, at_us)
-        await bring_in(store, stage, transcript, at_us)
+        await _bring_in(store, stage, transcript, at_us)
         await _describe(store, stage, transcript, at_us)
         await store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
         await store.discard(stage)
         raise
     return Imported(target.id, True, inserted, 0)
+
+
+async def _bring_in(store: AsyncStore, ref: SessionRef, transcript: Transcript, at_us: int) -> None:
+    """Write what stands beside the messages."""
+    await keeping.bring_in(store, ref, transcript, at_us)
+    await recording.bring_in(store, ref, transcript, at_us)
 
 
 def _last_active(transcript: Transcript, entries: Dated) -> int | None:

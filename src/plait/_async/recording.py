@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 from plait.errors import LimitError, UsageError
 from plait.logic import arguments
+from plait.logic.chains import Recorded
+from plait.logic.ids import MAX_RECORD_KEY_BYTES
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import Appended
 from plait.store._async.abilities import recording
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Chain, NewRecords, SessionRef
 
-MAX_KEY_BYTES: Final = 2048
 MAX_BODY_BYTES: Final = 256 << 20
-_END: Final = b"\xff" * (MAX_KEY_BYTES + 1)
+PAGE_BYTES: Final = 4 << 20
+PAGE: Final = 1000
+_END: Final = b"\xff" * (MAX_RECORD_KEY_BYTES + 1)
 
 Chains = Iterable[tuple[str | None, Sequence[tuple[str, Mapping[str, Any]]]]]
 """Chains of new messages: below which one each begins (`None`: at the root), and each message with its id."""
@@ -53,6 +56,30 @@ async def write(place: Place, new: NewRecords, at_us: int) -> tuple[list[bytes],
     return await recording(place.store).write_records(place.ref, new, created_at_us=at_us)
 
 
+async def bring_in(store: AsyncStore, ref: SessionRef, transcript: object, at_us: int) -> None:
+    """Write the records that a transcript brings, a page in a transaction; what is there stays as it is."""
+    brought: Iterable[tuple[bytes, bytes]] = getattr(transcript, "records", ())
+    if callable(getattr(store, "write_records", None)):
+        for page in _pages(brought):
+            await recording(store).write_records(ref, NewRecords(keep=page), created_at_us=at_us)
+        return
+    for key, _ in brought:
+        cast("Recorded", transcript).unrecorded(key, "this store keeps no records")
+
+
+def _pages(records: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[tuple[bytes, bytes], ...]]:
+    page: list[tuple[bytes, bytes]] = []
+    size = 0
+    for record in records:
+        page.append(record)
+        size += len(record[1])
+        if size >= PAGE_BYTES or len(page) >= PAGE:
+            yield tuple(page)
+            page, size = [], 0
+    if page:
+        yield tuple(page)
+
+
 def checked(
     put: Mapping[bytes, bytes] | None,
     keep: Mapping[bytes, bytes] | None,
@@ -83,8 +110,8 @@ def _records(name: str, value: Mapping[bytes, bytes] | None) -> tuple[tuple[byte
 
 
 def _key(name: str, key: object) -> bytes:
-    if not isinstance(key, bytes) or not 0 < len(key) <= MAX_KEY_BYTES:
-        raise arguments.refusal(name, f"keys of 1 to {MAX_KEY_BYTES:,} bytes", key)
+    if not isinstance(key, bytes) or not 0 < len(key) <= MAX_RECORD_KEY_BYTES:
+        raise arguments.refusal(name, f"keys of 1 to {MAX_RECORD_KEY_BYTES:,} bytes", key)
     return key
 
 

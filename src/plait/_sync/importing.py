@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from plait import times
-from plait._sync.keeping import bring_in
+from plait._sync import keeping, recording
 from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
@@ -52,7 +52,7 @@ def import_transcript(
         return _into_new(store, target, transcript, grouped, entries, rules, at_us)
     result = _into_existing(merging(store), target, transcript, grouped)
     _lay_on(store, target, transcript, rules, at_us)
-    bring_in(store, target, transcript, at_us)
+    _bring_in(store, target, transcript, at_us)
     return result
 
 
@@ -73,13 +73,19 @@ def _into_new(
             written = store.append(stage, chain.messages, parent=chain.parent, kind="import")
             inserted += sum(item.inserted for item in written)
         _lay_on(store, stage, transcript, rules, at_us)
-        bring_in(store, stage, transcript, at_us)
+        _bring_in(store, stage, transcript, at_us)
         _describe(store, stage, transcript, at_us)
         store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
         store.discard(stage)
         raise
     return Imported(target.id, True, inserted, 0)
+
+
+def _bring_in(store: Store, ref: SessionRef, transcript: Transcript, at_us: int) -> None:
+    """Write what stands beside the messages."""
+    keeping.bring_in(store, ref, transcript, at_us)
+    recording.bring_in(store, ref, transcript, at_us)
 
 
 def _last_active(transcript: Transcript, entries: Dated) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from itertools import chain
 from typing import IO, Protocol, runtime_checkable
 
 from plait import jsontext
-from plait.errors import CorruptError, NotFoundError
+from plait.errors import CorruptError, NotFoundError, UnsupportedError
 from plait.interchange.plait_jsonl import VERSION
 from plait.logic import arguments
 from plait.logic.values import packed
@@ -49,16 +50,24 @@ class Valued(Protocol):
     def value_versions(self) -> Iterator[Value]: ...
 
 
+@runtime_checkable
+class Recorded(Protocol):
+    """A session that may have records."""
+
+    def records(self, first: bytes = b"") -> list[tuple[bytes, bytes]]: ...
+
+
 @dataclass(slots=True)
 class Exported:
-    """What an export wrote: how many messages, overlays and versions of values, up to which seq, and the damaged
-    messages it could not write."""
+    """What an export wrote: how many messages, overlays, versions of values and records, up to which seq, and the
+    damaged messages it could not write."""
 
     messages: int = 0
     overlays: int = 0
     last_seq: int = 0
     damaged: list[Damaged] = field(default_factory=list[Damaged])
     values: int = 0
+    records: int = 0
 
 
 def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = None) -> Exported:
@@ -76,7 +85,9 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     overlays = session.overlays(all=True) if isinstance(session, Overlaid) else []
     kept = session.value_versions() if isinstance(session, Valued) else iter(())
     first = next(kept, None)
-    version = VERSION if first is not None else 2 if overlays else 1
+    recorded = _records(session)
+    record = next(recorded, None)
+    version = VERSION if record else 3 if first is not None else 2 if overlays else 1
     _write(file, _header(info, session.state(), exported.last_seq, version))
     for message in session.everything(after_seq=after_seq):
         _write(file, _line(message, exported))
@@ -87,6 +98,9 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     for value in () if first is None else chain((first,), kept):
         _write(file, _value(value))
         exported.values += 1
+    for key, body in chain((record,), recorded) if record else ():
+        _write(file, _record(key, body))
+        exported.records += 1
     end = {"type": "end", "leaf": leaf.id if leaf is not None else None, "count": exported.messages}
     _write(file, jsontext.encode(end))
     return exported
@@ -147,6 +161,25 @@ def _value(value: Value) -> str:
             **({"escaped": True} if escaped else {}),
         }
     )
+
+
+def _records(session: Readable) -> Iterator[tuple[bytes, bytes]]:
+    """All records of a session, a page at a time; none where its store keeps none."""
+    after = b""
+    try:
+        while isinstance(session, Recorded) and (page := session.records(after)):
+            yield from page
+            after = page[-1][0] + b"\0"
+    except UnsupportedError:
+        return
+
+
+def _record(key: bytes, body: bytes) -> str:
+    return jsontext.encode({"type": "record", "key": _base64(key), "body": _base64(body)})
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _header(info: SessionInfo, state: Json, after_seq: int, version: int) -> str:

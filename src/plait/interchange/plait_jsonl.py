@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, NoReturn, TypeAlias, get_args
@@ -13,7 +14,7 @@ from plait.interchange.common import Ticker, is_legal_id, moment
 from plait.interchange.index import Index
 from plait.interchange.values import ImportEntry, ImportOverlay, ImportValue, Progress, Report, Transcript
 from plait.logic.arguments import shown
-from plait.logic.ids import can_be_stored
+from plait.logic.ids import MAX_RECORD_KEY_BYTES, can_be_stored
 from plait.logic.shape import is_object
 from plait.logic.strands import MAX_SEQ
 from plait.logic.values import unpacked
@@ -21,8 +22,8 @@ from plait.model import Json, OverlayKind
 
 NAME = "plait"
 KINDS: Final = get_args(OverlayKind)
-VERSION = 3
-"""With named values; a session without any is written as version 2, and one without overlays either as version 1."""
+VERSION = 4
+"""With records; a session without any is written as version 3, one without named values either as 2, and without overlays as 1."""
 
 
 def read(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
@@ -71,6 +72,17 @@ def _is_version(value: object) -> bool:
 
 def _is_string(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_base64(value: object) -> bool:
+    try:
+        return isinstance(value, str) and base64.b64decode(value, validate=True) is not None
+    except ValueError:
+        return False
+
+
+def _is_record_key(value: object) -> bool:
+    return _is_base64(value) and 0 < len(base64.b64decode(str(value))) <= MAX_RECORD_KEY_BYTES
 
 
 def _is_place(value: object) -> bool:
@@ -153,6 +165,10 @@ VALUE: Final[Fields] = {
     "content": _Field("a string, or null", _is_string, optional=True),
     "escaped": _Field("true or false", _is_flag, optional=True),
 }
+RECORD: Final[Fields] = {
+    "key": _Field(f"1 to {MAX_RECORD_KEY_BYTES:,} bytes as base64", _is_record_key),
+    "body": _Field("bytes as base64", _is_base64),
+}
 END: Final[Fields] = {"leaf": _PARENT, "count": _COUNT}
 
 
@@ -170,6 +186,7 @@ class _Block:
         self._end: Json = {}
         self._overlays: list[ImportOverlay] = []
         self._values: list[tuple[int, int]] = []
+        self._records: list[tuple[int, int]] = []
         self._newest: tuple[str, str, int] = ("", "", 0)
 
     def read(self, file: IO[bytes], ticker: Ticker) -> bool:
@@ -182,6 +199,9 @@ class _Block:
                 self._overlays.append(self._overlay(value))
             elif value.get("type") == "value":
                 self._keep(value, at, size)
+            elif value.get("type") == "record":
+                self._check(value, RECORD)
+                self._records.append((at, size))
             elif value.get("type") == "end":
                 self._end, self.at = value, at + size
                 self._finish()
@@ -214,6 +234,7 @@ class _Block:
             after_seq=self._after_seq,
             overlays=tuple(self._overlays),
             values=self._read_values(),
+            records=self._read_records(),
         )
 
     @property
@@ -308,6 +329,13 @@ class _Block:
                     written_at=moment(value.get("writtenAt")),
                     version=value["version"],
                 )
+
+    def _read_records(self) -> Iterator[tuple[bytes, bytes]]:
+        with self._path.open("rb") as file:
+            for at, size in self._records:
+                file.seek(at)
+                value = lines.decode(file.read(size))
+                yield base64.b64decode(value["key"]), base64.b64decode(value["body"])
 
     def _finish(self) -> None:
         self._check(self._end, END)

@@ -120,7 +120,8 @@ class Transcript:
     `parent_id` is the session it was forked from. `active_at` is when it was last active (`None`:
     when the latest of its entries was made). `after_seq` is not 0 for a continuation, whose first parents are in the
     session already. `overlays` are laid on once the entries are there, in this order. `values` are the
-    versions of what stands beside the messages; they too can be gone through once.
+    versions of what stands beside the messages; they too can be gone through once, and so can `records`, keys and
+    bodies of what a framework keeps beside them.
     """
 
     id: str
@@ -140,10 +141,15 @@ class Transcript:
     after_seq: int = 0
     overlays: tuple[ImportOverlay, ...] = ()
     values: Iterable[ImportValue] = ()
+    records: Iterable[tuple[bytes, bytes]] = ()
 
     def unplaced(self, overlay: ImportOverlay, reason: str) -> None:
         """Note that an overlay could not be laid on; the messages it was to cover are there."""
         self.report.add(0, f"overlay {overlay.id!r:.80} was left out: {reason}", overlay.summary or "", lost=True)
+
+    def unrecorded(self, key: bytes, reason: str) -> None:
+        """Note that a record could not be kept."""
+        self.report.add(0, f"record {key[:40]!r} was left out: {reason}", lost=True)
 
     def unkept(self, value: ImportValue, reason: str) -> None:
         """Note that a version of a value could not be kept."""

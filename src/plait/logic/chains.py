@@ -121,6 +121,14 @@ class Valued(Protocol):
     def unkept(self, value: Any, reason: str) -> None: ...
 
 
+class Recorded(Protocol):
+    """A transcript that brings records, and is told of those that could not be kept."""
+
+    @property
+    def records(self) -> Iterable[tuple[bytes, bytes]]: ...
+    def unrecorded(self, key: bytes, reason: str) -> None: ...
+
+
 class Chain(Struct):
     """Messages each of which answers the one before; the first answers `parent`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plait.errors import InvalidMessageError, UsageError
 
 MAX_ID_BYTES = 512
+MAX_RECORD_KEY_BYTES = 2048
 RESERVED_PREFIX = "plait:"
 """Session ids that begin so are plait's own: the default session, stages, a scope's shared context."""
 

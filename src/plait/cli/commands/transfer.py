@@ -139,6 +139,7 @@ class _Source:
         self.state = session.state
         self.overlays = session.overlays
         self.value_versions = session.value_versions
+        self.records = session.records
 
     def leaf(self) -> plait.Message | plait.Damaged | None:
         return self._session.leaf() if self._leaf is None else self._session.get(self._leaf)

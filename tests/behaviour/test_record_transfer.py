@@ -29,7 +29,7 @@ def exported(sessions: plait.Sessions) -> bytes:
 
 
 def kept(sessions: plait.Sessions) -> dict[bytes, bytes]:
-    return sessions.session("chat").read_records(RECORDS)
+    return sessions.session("chat").read_records(list(RECORDS))
 
 
 def test_an_imported_session_has_every_record(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_there_may_be_more_records_than_a_page_has(tmp_path: Path) -> None:
         with (tmp_path / "chat.jsonl").open("wb") as file:
             assert interchange.write_jsonl(here.session("chat"), file).records == len(many)
         list(interchange.import_file(there, tmp_path / "chat.jsonl"))
-        assert there.session("chat").read_records(many) == many
+        assert there.session("chat").read_records(list(many)) == many
 
 
 def test_a_store_without_records_takes_the_messages_and_says_what_is_lost(tmp_path: Path) -> None:

@@ -76,9 +76,10 @@ def _is_string(value: object) -> bool:
 
 def _is_base64(value: object) -> bool:
     try:
-        return isinstance(value, str) and base64.b64decode(value, validate=True) is not None
+        base64.b64decode(str(value), validate=True)
     except ValueError:
         return False
+    return isinstance(value, str)
 
 
 def _is_record_key(value: object) -> bool:

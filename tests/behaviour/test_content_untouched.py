@@ -10,9 +10,11 @@ import apsw
 import pytest
 
 import plait
+from plait.providers import StoredSkills
 from tests.behaviour.values import noise, note, picture
 
 CONTENT = {("message", "body"), ("slice", "body"), ("chunk", "data")}
+OF_VALUES = {("value_text", "body"), ("value_slice", "body")}
 
 
 @pytest.fixture
@@ -71,6 +73,22 @@ def test_reading_content_is_seen_by_this_test(tmp_path: Path, asked: set[tuple[s
         sessions.session("chat").append_many([note("big", "x" * 3_000_000), picture("p", noise(100_000))])
         list(sessions.session("chat").history())
     assert asked >= CONTENT
+
+
+def test_documents_are_listed_without_being_read(tmp_path: Path, asked: set[tuple[str, str]]) -> None:
+    """Neither by the block that lists them in the prompt nor by a source of skills."""
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat").with_context("docs", kind="documents")
+        chat.context.put("docs", "x" * 3_000_000, key="big/SKILL.md", description="long")
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat").with_context("docs", kind="documents")
+        asked.clear()
+        block = chat.context.block("docs")
+        assert block is not None and "big/SKILL.md: long" in (block.content or "")
+        assert StoredSkills(sessions, "docs", session="chat").files() == [("big/SKILL.md", 3_000_000)]
+        assert asked and asked & OF_VALUES == set()
+        assert chat.context.load("docs", "big/SKILL.md") == "x" * 3_000_000
+        assert asked & OF_VALUES == OF_VALUES
 
 
 def test_registries_stay_small_whatever_was_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

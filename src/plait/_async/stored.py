@@ -15,7 +15,7 @@ from plait.logic.estimate import Counter
 from plait.model import Change, Value, ValueHit
 from plait.pauses import call_async
 from plait.store._async.abilities import contextual
-from plait.store.protocol import SessionRef
+from plait.store.protocol import SessionRef, ValueStat
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -100,6 +100,14 @@ class AsyncValues:
         count = await contextual(self.place.store).count_values(self.place.ref, self.label)
         return count - ((await self.read()).content is not None) if count else 0
 
+    async def stats(self) -> AsyncIterator[ValueStat]:
+        """All values under keys without their content, in key order, a page at a time."""
+        after = ""
+        while page := await contextual(self.place.store).value_stats(self.place.ref, self.label, after=after):
+            for stat in page:
+                yield stat
+            after = page[-1].key
+
     async def all(self, prefix: str = "") -> AsyncIterator[Value]:
         """All values under keys, in key order, a page at a time; not a text that was a block under this label once."""
         after = ""
@@ -137,7 +145,7 @@ class AsyncStoredDocuments:
 
     async def get(self) -> str | None:
         """A line for each document; `None` if there are none."""
-        lines = [listed(value.key, value.description) async for value in self.values.all()]
+        lines = [listed(stat.key, stat.description) async for stat in self.values.stats()]
         return "\n".join(lines) or None
 
     async def load(self, key: str, /) -> str | None:

@@ -196,6 +196,17 @@ class Stat(Struct, frozen=True):
     created_at_us: int
 
 
+class ValueStat(Struct, frozen=True):
+    """The newest version of a value without its content, whose UTF-8 size is `bytes`."""
+
+    key: str
+    version: int
+    bytes: int
+    tokens: int
+    written_at_us: int
+    description: str | None
+
+
 class Suffix(Struct, frozen=True):
     """The end of what a path shows, within bounds: the seq it begins at (0: nothing), and the whole path's totals.
 

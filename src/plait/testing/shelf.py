@@ -13,8 +13,13 @@ from plait.logic import snippets
 from plait.logic.values import NewValue
 from plait.logic.words import fold, occurrences, parse
 from plait.model import Value, ValueHit
+from plait.store.protocol import ValueStat
 
 Name = tuple[str, str]
+
+
+def _size(value: Value) -> int:
+    return len((value.content or "").encode("utf-8", "surrogatepass"))
 
 
 @dataclass
@@ -48,8 +53,15 @@ class Shelf:
             if len(found) >= limit or size >= budget_bytes:
                 break
             found.append(value)
-            size += len((value.content or "").encode("utf-8", "surrogatepass"))
+            size += _size(value)
         return found
+
+    def stats(self, label: str, after: str | None, limit: int, prefix: str) -> list[ValueStat]:
+        """The same without their content."""
+        return [
+            ValueStat(v.key, v.version, _size(v), v.tokens, times.to_us(v.written_at), v.description)
+            for v in self.listing(label, after, limit, prefix, 1 << 62)
+        ]
 
     def history(self, label: str, key: str, before: int | None, limit: int) -> list[Value]:
         """The versions before one, newest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plait.logic import arguments, blocks, ids
 from plait.store._async.abilities import contextual
@@ -11,8 +11,6 @@ from plait.store.protocol import Scope, SessionRef
 if TYPE_CHECKING:
     from plait._async.sessions import AsyncSessions
     from plait.store._async.port import AsyncContextual
-
-_PAGE: Final = 200
 
 
 class AsyncStoredSkills:
@@ -33,8 +31,8 @@ class AsyncStoredSkills:
         store, ref = self._store()
         found: list[tuple[str, int | None]] = []
         after: str | None = None
-        while page := await store.values(ref, self._label, after=after, limit=_PAGE):
-            found += [(value.key, _size(value.content)) for value in page]
+        while page := await store.value_stats(ref, self._label, after=after):
+            found += [(stat.key, stat.bytes) for stat in page]
             after = page[-1].key
         return found
 
@@ -46,7 +44,3 @@ class AsyncStoredSkills:
 
     def _store(self) -> tuple[AsyncContextual, SessionRef]:
         return contextual(self._sessions.store), SessionRef(Scope(*self._sessions.scope), self._session)
-
-
-def _size(content: str | None) -> int | None:
-    return None if content is None else len(content.encode("utf-8", "surrogatepass"))

@@ -47,6 +47,7 @@ from plait.store.protocol import (
     Stated,
     Suffix,
     Updated,
+    ValueStat,
     Written,
 )
 
@@ -514,6 +515,12 @@ class AsyncContextual(AsyncStore, Protocol):
         `budget_bytes`, at least one if there is any: the next page goes on after the last key, and
         an empty one is the end.
         """
+        ...
+
+    async def value_stats(
+        self, session: SessionRef, label: str, *, after: str | None = None, limit: int = 1000, prefix: str = ""
+    ) -> list[ValueStat]:
+        """The same values as `values` answers, at most `limit`, without their content, of which none is read."""
         ...
 
     async def write_value(

@@ -73,6 +73,7 @@ from plait.store.protocol import (
     Stated,
     Suffix,
     Updated,
+    ValueStat,
     Written,
 )
 
@@ -350,6 +351,11 @@ class AsyncPlanStore:
     ) -> list[Value]:
         plan = partial(values.listing, session, label, after, limit, prefix, budget_bytes)
         return await self.driver.read_async(plan)
+
+    async def value_stats(
+        self, session: SessionRef, label: str, *, after: str | None = None, limit: int = 1000, prefix: str = ""
+    ) -> list[ValueStat]:
+        return await self.driver.read_async(partial(values.stats, session, label, after, limit, prefix))
 
     async def write_value(
         self,

@@ -73,6 +73,7 @@ from plait.store.protocol import (
     Stated,
     Suffix,
     Updated,
+    ValueStat,
     Written,
 )
 
@@ -350,6 +351,11 @@ class PlanStore:
     ) -> list[Value]:
         plan = partial(values.listing, session, label, after, limit, prefix, budget_bytes)
         return self.driver.read(plan)
+
+    def value_stats(
+        self, session: SessionRef, label: str, *, after: str | None = None, limit: int = 1000, prefix: str = ""
+    ) -> list[ValueStat]:
+        return self.driver.read(partial(values.stats, session, label, after, limit, prefix))
 
     def write_value(
         self,

@@ -19,7 +19,7 @@ from plait.model import Json, Value
 from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row, Take
 from plait.store.plans import common
 from plait.store.plans.common import Mark
-from plait.store.protocol import Scope, SessionRef
+from plait.store.protocol import Scope, SessionRef, ValueStat
 
 ESCAPED, SLICED = 1, 2
 LARGE_BYTES = 512 << 10
@@ -100,14 +100,33 @@ def listing(
     head = yield from common.take(ref)
     if head is None or not all(map(can_be_stored, (label, prefix, after or ""))):
         return []
-    after = "" if after is None else after + "\0"  # the first key after it
-    start, end = max(prefix, after), logic.after_prefix(prefix)
-    query, bounds = ("values_from", (start,)) if end is None else ("values_between", (start, end))
+    bounds = _bounds(after, prefix)
+    query = "values_from" if len(bounds) == 1 else "values_between"
     args = (LARGE_BYTES, label, *bounds, head.session, limit)
     found: list[Value] = []
     for row in (yield Ask(query, args, budget_bytes=budget_bytes, size_at=BYTES)):
         found.append((yield from build(row)))
     return found
+
+
+def stats(ref: SessionRef, label: str, after: str | None, limit: int, prefix: str) -> Plan[list[ValueStat]]:
+    """The next values of a label after a key as `listing` answers them, their content untouched."""
+    head = yield from common.take(ref)
+    if head is None or not all(map(can_be_stored, (label, prefix, after or ""))):
+        return []
+    bounds = _bounds(after, prefix)
+    query = "value_stats_from" if len(bounds) == 1 else "value_stats_between"
+    rows = yield Ask(query, (label, *bounds, head.session, limit), heavy=True)
+    return [
+        ValueStat(key, version, size, tokens, at_us, jsontext.decode(about).get("description"))
+        for key, version, size, tokens, at_us, about in rows
+    ]
+
+
+def _bounds(after: str | None, prefix: str) -> tuple[str] | tuple[str, str]:
+    """The first key after one that begins with a prefix, and the key before which all such are, if there is one."""
+    start, end = max(prefix, "" if after is None else after + "\0"), logic.after_prefix(prefix)
+    return (start,) if end is None else (start, end)
 
 
 def history(ref: SessionRef, label: str, key: str, before: int | None, limit: int) -> Plan[list[Value]]:

@@ -1039,6 +1039,21 @@ SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.fl
  CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
  WHERE s.session = :session ORDER BY v.key LIMIT :limit;
 
+-- value_stats_from
+-- A session's values of a label from a key on without their content, in key order.
+SELECT v.key, t.version, t.bytes, t.tokens, t.created_at, t.about
+  FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE s.session = :session ORDER BY v.key LIMIT :limit;
+
+-- value_stats_between
+-- The same from a key on and before another.
+SELECT v.key, t.version, t.bytes, t.tokens, t.created_at, t.about
+  FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1
+   AND v.key >= :lo AND v.key < :hi
+ CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
+ WHERE s.session = :session ORDER BY v.key LIMIT :limit;
+
 -- values_by_number
 -- The newest versions of a JSON list of values; a large one's body is left out, to be fetched by itself.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,

@@ -74,6 +74,7 @@ from plait.store.protocol import (
     Stated,
     Suffix,
     Updated,
+    ValueStat,
     Written,
 )
 from plait.testing import brute
@@ -914,6 +915,13 @@ class ModelStore:
         """The next values of a label whose keys come after one and begin with `prefix`, in key order."""
         life = self._find(session)
         return life.shelf.listing(label, after, limit, prefix, budget_bytes) if life else []
+
+    def value_stats(
+        self, session: SessionRef, label: str, *, after: str | None = None, limit: int = 1000, prefix: str = ""
+    ) -> list[ValueStat]:
+        """The same without their content."""
+        life = self._find(session)
+        return life.shelf.stats(label, after, limit, prefix) if life else []
 
     def write_value(
         self,

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import pytest
 
+from plait import times
 from plait.errors import SessionDeletedError, StaleValueError, UsageError
 from plait.logic.ids import SHARED_SESSION
 from plait.model import LEAF, Change, Usage, Value
 from plait.store._sync.port import Accounting, Contextual, Feeding, Store
-from plait.store.protocol import NewMessage, Scope, SessionRef
+from plait.store.protocol import NewMessage, Scope, SessionRef, ValueStat
 
 _NOW_US = 1_767_225_600_000_000
 _SCOPE, _OTHERS = Scope("acme", "alice"), [Scope(), Scope("acme", "bob"), Scope("acme", "")]
@@ -217,6 +218,46 @@ class ValueTests:
         assert [value.key for value in listed] == sorted(keys)
         assert [value.content for value in listed] == [f"text of {key}" for key in sorted(keys)]
         assert [value.description for value in listed] == [f"about {key}" for key in sorted(keys)]
+
+    def test_values_are_listed_without_their_content(self, store: Store) -> None:
+        texts = {"": "", "a": "x", "a/1": "é\x00\ud83d", "b": "x" * 2_000_000, "日本": "y"}
+        for n, (key, text) in enumerate(texts.items()):
+            about = None if n % 2 else f"about {key}"
+            self.put(store, text, key, label="notes", description=about, tokens=n, created_at_us=_NOW_US + n)
+        self.put(store, "y", "a", label="notes", description="newer", created_at_us=_NOW_US + 9)
+        self.put(store, "gone", "a0", label="notes")
+        self.put(store, None, "a0", label="notes")
+        self.put(store, "beside", "a", label="other")
+        stats = self.contextual(store).value_stats(self.session(), "notes")
+        listed = self.contextual(store).values(self.session(), "notes", budget_bytes=1 << 30)
+        assert [stat.key for stat in stats] == sorted(texts)
+        assert stats == [
+            ValueStat(
+                value.key,
+                value.version,
+                len((value.content or "").encode("utf-8", "surrogatepass")),
+                value.tokens,
+                times.to_us(value.written_at),
+                value.description,
+            )
+            for value in listed
+        ]
+
+    def test_a_listing_without_content_comes_in_pages(self, store: Store) -> None:
+        keeping = self.contextual(store)
+        assert keeping.value_stats(self.session(), "notes") == []
+        for key in ("a", "b/1", "b/2", "c", "b/3"):
+            self.put(store, "x", key, label="notes")
+
+        def keys(**options: Any) -> list[str]:
+            return [stat.key for stat in keeping.value_stats(self.session(), "notes", **options)]
+
+        assert keys(limit=2) == ["a", "b/1"]
+        assert keys(after="b/1", limit=2) == ["b/2", "b/3"]
+        assert keys(prefix="b/") == ["b/1", "b/2", "b/3"]
+        assert keys(prefix="b/", after="b/2") == ["b/3"]
+        assert keys(prefix="b/", after="c") == keys(after="c") == keys(limit=0) == []
+        assert keys(after="\ud800") == keys(prefix="\ud800") == []
 
     @pytest.mark.parametrize("prefix", ["a", "a/", "a/1", "é", "\U0010ffff", "x", "\ud7ff"])
     def test_a_prefix_lists_the_keys_that_begin_so(self, store: Store, prefix: str) -> None:

@@ -668,6 +668,23 @@ class Imported(Struct, frozen=True):
     existing: int
 
 
+class Copied(Struct, frozen=True):
+    """What a copy of a session from one store into another did.
+
+    `created` says that it was not there before; then it has been compared with what was read before it appeared.
+    `inserted` of its `messages` are new there. `lost` names what could not be copied: damaged messages, and overlays
+    on which no message is left. `same` says that both sides said the same in the end; if not, the copy has something
+    of its own, or its source has updated or deleted something since it was copied before.
+    """
+
+    session_id: str
+    created: bool
+    inserted: int
+    messages: int
+    lost: tuple[str, ...]
+    same: bool
+
+
 class RetentionPlan(Struct, frozen=True):
     """What a retention run removes (or would, on a dry run), and why each session is on the list."""
 

@@ -18,6 +18,7 @@ NEEDED = {
     "import": ["absent.jsonl"],
     "export": ["c"],
     "backup": ["copy.db"],
+    "copy": ["a.db", "b.db"],
     "rm": ["absent"],
     "watch": ["--no-follow"],
     "context show": ["memory"],

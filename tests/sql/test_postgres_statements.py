@@ -30,6 +30,7 @@ WHOLE = {
 # Statements over many sessions: they read, or may be repeated, and none is part of a turn.
 MANY_SESSIONS = {
     "stages": "finds what crashes left behind",
+    "next_scope": "lists sessions",
     "next_bucket": "lists sessions",
     "sessions_in_bucket": "lists sessions",
     "attachment_in_use": "payloads are shared by sessions",

@@ -138,7 +138,7 @@ async def _into_existing(
             known = await store.existing(target, [message.id for message in chain.messages])
             existing += len(known)
             for part in chain.without(known):
-                inserted += await _stage_part(store, stage, target, part, grafts)
+                inserted += await stage_part(store, stage, target, part, grafts)
         if inserted:
             await store.merge(stage, target, grafts, transcript.leaf)
     finally:
@@ -146,9 +146,10 @@ async def _into_existing(
     return Imported(target.id, False, inserted, existing)
 
 
-async def _stage_part(
+async def stage_part(
     store: AsyncMerging, stage: SessionRef, target: SessionRef, part: Chain, grafts: list[Graft]
 ) -> int:
+    """Write messages that `target` lacks into `stage`, noting which of its messages they answer; answers how many."""
     parent = part.parent
     if parent is not None and await store.existing(target, [parent]):
         grafts.append(Graft(part.messages[0].id, parent))

@@ -138,7 +138,7 @@ def _into_existing(
             known = store.existing(target, [message.id for message in chain.messages])
             existing += len(known)
             for part in chain.without(known):
-                inserted += _stage_part(store, stage, target, part, grafts)
+                inserted += stage_part(store, stage, target, part, grafts)
         if inserted:
             store.merge(stage, target, grafts, transcript.leaf)
     finally:
@@ -146,9 +146,10 @@ def _into_existing(
     return Imported(target.id, False, inserted, existing)
 
 
-def _stage_part(
+def stage_part(
     store: Merging, stage: SessionRef, target: SessionRef, part: Chain, grafts: list[Graft]
 ) -> int:
+    """Write messages that `target` lacks into `stage`, noting which of its messages they answer; answers how many."""
     parent = part.parent
     if parent is not None and store.existing(target, [parent]):
         grafts.append(Graft(part.messages[0].id, parent))

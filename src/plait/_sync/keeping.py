@@ -47,51 +47,67 @@ def _oldest_first(keeping: Contextual, ref: SessionRef, label: str, key: str) ->
 
 
 def bring_in(store: Store, ref: SessionRef, transcript: object, at_us: int) -> None:
-    """Write the values that a transcript brings after those that are there already.
-
-    A value that goes on from the newest version there gets the further ones; one that says something
-    else is left as it is.
-    """
+    """Write the values that a transcript brings after those that are there already; see `Bringing`."""
     brought: Iterable[KeptValue] = getattr(transcript, "values", ())
-    name: tuple[str, str] | None = None
-    newest: Value | None = None
-    going_on = True
+    bringing: Bringing | None = None
     for value in brought:
         if not callable(getattr(store, "write_value", None)):
             cast("Valued", transcript).unkept(value, "this store keeps no values")
             continue
-        keeping = contextual(store)
-        if name != (value.label, value.key):
-            name = (value.label, value.key)
-            found = keeping.value_history(ref, *name, limit=1)
-            newest, going_on = (found[0], False) if found else (None, True)
-        if going_on:
-            _write(keeping, ref, transcript, value, at_us)
-        elif newest is not None and _is_that(newest, value):
-            going_on = True
+        bringing = bringing or Bringing(contextual(store), ref, at_us)
+        error = bringing.take(value)
+        if error is not None:
+            cast("Valued", transcript).unkept(value, str(error))
+
+
+class Bringing:
+    """Writing versions of values, each value's together and oldest first, after those that are there already.
+
+    A value that goes on from the newest version there gets the further ones; one that says something
+    else is left as it is.
+    """
+
+    def __init__(self, keeping: Contextual, ref: SessionRef, at_us: int) -> None:
+        self._keeping = keeping
+        self._ref = ref
+        self._at_us = at_us
+        self._name: tuple[str, str] | None = None
+        self._newest: Value | None = None
+        self._going_on = True
+
+    def take(self, value: KeptValue) -> PlaitError | None:
+        """Write one version if it goes on; answers why it could not be kept."""
+        if self._name != (value.label, value.key):
+            self._name = (value.label, value.key)
+            found = self._keeping.value_history(self._ref, *self._name, limit=1)
+            self._newest, self._going_on = (found[0], False) if found else (None, True)
+        if self._going_on:
+            return self._write(value)
+        self._going_on = self._newest is not None and _is_that(self._newest, value)
+        return None
+
+    def _write(self, value: KeptValue) -> PlaitError | None:
+        about: dict[str, Any] = {"description": value.description, "metadata": value.metadata}
+        at = self._at_us if value.written_at is None else times.to_us(value.written_at)
+        size = len((value.content or "").encode("utf-8", "replace"))
+        try:
+            self._keeping.write_value(
+                self._ref,
+                value.label,
+                value.key,
+                value.content,
+                **about,
+                tokens=size // 4 if value.tokens is None else value.tokens,
+                operation=os.urandom(8).hex(),
+                created_at_us=at,
+                least_version=value.version,
+            )
+        except PlaitError as error:
+            return error
+        return None
 
 
 def _is_that(newest: Value, value: KeptValue) -> bool:
     """Whether a brought version is the newest one there."""
     same = (newest.content, newest.description, newest.metadata) == (value.content, value.description, value.metadata)
     return same and value.written_at in (None, newest.written_at)
-
-
-def _write(keeping: Contextual, ref: SessionRef, transcript: object, value: KeptValue, at_us: int) -> None:
-    about: dict[str, Any] = {"description": value.description, "metadata": value.metadata}
-    at = at_us if value.written_at is None else times.to_us(value.written_at)
-    tokens = value.tokens if value.tokens is not None else len((value.content or "").encode("utf-8", "replace")) // 4
-    try:
-        keeping.write_value(
-            ref,
-            value.label,
-            value.key,
-            value.content,
-            **about,
-            tokens=tokens,
-            operation=os.urandom(8).hex(),
-            created_at_us=at,
-            least_version=value.version,
-        )
-    except PlaitError as error:
-        cast("Valued", transcript).unkept(value, str(error))

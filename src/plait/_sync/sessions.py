@@ -17,7 +17,7 @@ from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, foll
 from plait._sync.importing import check_transcript, import_transcript
 from plait._sync.session import Session, composed, new_id, now_us
 from plait.diagnostics import Telemetry
-from plait.errors import LeaseHeldError, NotFoundError, UnsupportedError, UsageError
+from plait.errors import ConflictError, LeaseHeldError, NotFoundError, SessionDeletedError, UnsupportedError, UsageError
 from plait.logic import arguments, ids
 from plait.logic.blocks import BlockLike, all_declared
 from plait.logic.chains import Transcript
@@ -27,6 +27,7 @@ from plait.model import (
     Attachment,
     Change,
     Changes,
+    Copied,
     Finding,
     Hit,
     Imported,
@@ -36,11 +37,12 @@ from plait.model import (
     Usage,
 )
 from plait.pauses import Payload, may_listen, pause, pieces
-from plait.store._sync.abilities import accounting, contextual, feeding, searchable
+from plait.store._sync.abilities import accounting, contextual, feeding, scoping, searchable
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
 
 if TYPE_CHECKING:
+    from plait._sync.copying import Side
     from plait._sync.hybrid import SearchProvider
     from plait._sync.tools import Tool
 
@@ -446,6 +448,69 @@ class Sessions:
         if result.created or result.inserted:
             self.publish(Change("session", target.id))
         return result
+
+    # -- copying ---------------------------------------------------------------
+
+    def scopes(self) -> Iterator[tuple[str, str]]:
+        """Every tenant and owner of this store that has sessions, whatever the scope of this view, in order."""
+        after: Scope | None = None
+        while page := scoping(self.store).scopes(after=after):
+            for after in page:
+                yield after.tenant, after.owner
+            pause()
+
+    def copy_from(
+        self, source: Sessions, id: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> Copied:
+        """Copy a session of another store, or of another scope, into this one: on SQLite and PostgreSQL, either way.
+
+        Every message of every branch goes along with its seq, time and stamps, overlays, attachments, versions of
+        values, records, name, metadata and state; leases and the record of changes do not. It is read back and compared, and
+        appears only if it says what was read, to the letter. What is appended to the source meanwhile is left for the next
+        copy. Broken off, it is gone on with by the next call, within an hour. A session that is here already gets
+        what it lacks; nothing of it is removed, and `same` says whether it is the same then. `progress` is told how many messages
+        were read, and of how many. `NotFoundError` for an absent session; `StaleValueError`, and nothing left, if the
+        source was updated meanwhile.
+        """
+        from plait._sync.copying import Copying
+
+        arguments.instance("source", source, Sessions, "the sessions of another store")
+        progress = None if progress is None else arguments.function("progress", progress)
+        if ids.is_hidden(arguments.text("id", id)):
+            raise NotFoundError(f"there is no session {id!r} to copy", session_id=id)
+        with self.telemetry.operation("copy", id):
+            copied = Copying(source._side(id), self._side(id), now_us(), progress).run()
+        if copied.created or copied.inserted:
+            self.publish(Change("session", id))
+        return copied
+
+    def copy_all_from(
+        self, source: Sessions, *, progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[Copied]:
+        """Copy every session of the source's scope into this one, and the values they share; see `copy_from`.
+
+        Each is told of once it is there; one that could not be copied because it changed, or because somebody has a
+        lease on what is here, says so in `lost` and is not the `same`. Sessions that are deleted meanwhile are passed
+        over. Called again, it brings what has come since.
+        """
+        from plait._sync.copying import copy_shared
+
+        arguments.instance("source", source, Sessions, "the sessions of another store")
+        shared = copy_shared(source._side(ids.SHARED_SESSION), self._side(ids.SHARED_SESSION), now_us())
+        if shared is not None:
+            yield shared
+        for info in source.all():
+            try:
+                yield self.copy_from(source, info.id, progress=progress)
+            except (NotFoundError, SessionDeletedError):
+                continue
+            except ConflictError as error:
+                yield Copied(info.id, False, 0, 0, (str(error),), False)
+
+    def _side(self, id: str) -> Side:
+        from plait._sync.copying import Side
+
+        return Side(self.store, self._ref(id))
 
     # -- attachments -----------------------------------------------------------
 

@@ -11,7 +11,19 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from plait.cli.commands import compact, listing, overlays, reading, schema, searching, stats, transfer, tree, upkeep
+from plait.cli.commands import (
+    compact,
+    copying,
+    listing,
+    overlays,
+    reading,
+    schema,
+    searching,
+    stats,
+    transfer,
+    tree,
+    upkeep,
+)
 from plait.cli.commands import watch as watching
 from plait.cli.context_app import context_app, prompt_app
 from plait.cli.failure import Failure
@@ -331,6 +343,25 @@ def vacuum(
 ) -> None:
     """Give the space of deleted content back to the file system."""
     end(upkeep.vacuum(place_of(ctx, db, None, None), purge=purge))
+
+
+@app.command("copy")
+def copy_(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="The database to copy from: a path or a URL.")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="The database to copy into; made if it is not there.")],
+    session: Annotated[
+        list[str] | None, typer.Option("--session", metavar="ID", help="Only this session; may be repeated.")
+    ] = None,
+    tenant: Tenant = None,
+    owner: Owner = None,
+    json: Json = False,
+) -> None:
+    """Copy sessions between databases, on SQLite or PostgreSQL; again, what has come since."""
+    scoped = any(given is not None for given in (tenant, owner, *(ctx.obj or ())[1:]))
+    ids = [given_text(one) for one in session or []]
+    places = place_of(ctx, source, tenant, owner), place_of(ctx, target, tenant, owner)
+    end(copying.copy(*places, ids, whole=not scoped and not ids, json=json))
 
 
 @app.command("schema")

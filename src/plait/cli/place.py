@@ -8,7 +8,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import plait
@@ -44,11 +44,14 @@ class Place:
         return f"{self.shown} for {named}" if named else self.shown
 
     @contextmanager
-    def opened(self, *, write: bool = False, create: bool = False) -> Generator[plait.Sessions]:
+    def opened(
+        self, *, write: bool = False, create: bool = False, durability: Literal["strict", "process"] = "strict"
+    ) -> Generator[plait.Sessions]:
         """The sessions of this place, for as long as the block runs; `create` allows a new file."""
         if not create:
             self._must_exist()
-        with plait.open(self.db, read_only=not write, scope=(self.tenant, self.owner)) as sessions:
+        scope = (self.tenant, self.owner)
+        with plait.open(self.db, durability=durability, read_only=not write, scope=scope) as sessions:
             yield sessions
 
     def _must_exist(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct, field
@@ -104,7 +104,7 @@ class KeptValue(Protocol):
     @property
     def description(self) -> str | None: ...
     @property
-    def metadata(self) -> Json: ...
+    def metadata(self) -> Mapping[str, Any]: ...
     @property
     def tokens(self) -> int | None: ...
     @property

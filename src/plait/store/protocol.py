@@ -65,7 +65,8 @@ class NewMessage(Struct, frozen=True):
     """A message that passed the door: exact JSON text (media taken out) and what was derived from it.
 
     `bytes` is the UTF-8 size with all media put back. `made_id` says that nobody else can have
-    used this id, because it was made for this message.
+    used this id, because it was made for this message. `seq` is the least seq that it is to have: a
+    copy keeps those of its source.
     """
 
     id: str
@@ -77,6 +78,7 @@ class NewMessage(Struct, frozen=True):
     created_at_us: int
     media: tuple[Media, ...] = ()
     made_id: bool = False
+    seq: int = 0
 
 
 class Expect(Struct, frozen=True):

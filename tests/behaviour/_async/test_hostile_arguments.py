@@ -82,6 +82,7 @@ VALID: Mapping[str, Callable[[], Any]] = {
     "as_": lambda: "openai",
     "summarize": lambda: lambda _: "summary",
     "store": lambda: plait.open_async(":memory:").store,
+    "source": lambda: plait.open_async(":memory:"),
     "label": lambda: "memory",
     "content": lambda: "text",
     "key": lambda: "k",

@@ -355,6 +355,18 @@ async def test_a_lease_keeps_nobody_of_another_scope_from_writing(
     assert await sessions.scoped("a_b").session("chat").lease_info() is None
 
 
+async def test_a_copy_touches_the_two_scopes_that_it_is_between(
+    sessions: AsyncSessions, outside: AsyncSessions
+) -> None:
+    await outside.session("chat").append(note("theirs"))
+    before = await bystanders(sessions)
+    ours = sessions.scoped("copies", "ours")
+    assert [copied.same async for copied in ours.copy_all_from(outside)].count(False) == 0
+    assert (await ours.copy_from(outside, "chat")).same
+    assert {info.id async for info in ours.all()} == {info.id async for info in outside.all()}
+    assert await bystanders(sessions) == before
+
+
 def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     """A method added later fails here until it is named above, or in the list of those that touch no session."""
     named = {name.split()[0] for name in itertools.chain(ON_SESSIONS, MAKE, ON_SESSION, ITERATE)}
@@ -363,9 +375,9 @@ def test_every_method_of_both_faces_is_held_to_its_scope() -> None:
     written |= {"compaction_state", "compaction_done", "search", "build_search_index", "import_transcript"}
     written |= {"changes", "cursor", "watch", "subscribe", "subscribe_to", "publish", "all"}
     written |= {"tools", "reminder", "prefix_report", "freeze_system_prompt", "refresh_system_prompt"}
-    written |= {"with_context", "with_cached_prompt", "lease"}
+    written |= {"with_context", "with_cached_prompt", "lease", "copy_from", "copy_all_from"}
     elsewhere = {"open", "close", "flush", "session", "scoped", "check_json"}  # touch no session
-    whole_store = {"backup", "doctor", "vacuum"}
+    whole_store = {"backup", "doctor", "vacuum", "scopes"}
     for face in (AsyncSessions, AsyncSession):
         public = {name for name, _ in inspect.getmembers(face, inspect.isfunction) if not name.startswith("_")}
         assert public - named - written - elsewhere - whole_store == set(), face

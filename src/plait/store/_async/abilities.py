@@ -14,6 +14,7 @@ from plait.store._async.port import (
     AsyncOverlaying,
     AsyncRecording,
     AsyncRestamping,
+    AsyncScoping,
     AsyncSearchable,
     AsyncStore,
 )
@@ -59,6 +60,11 @@ def recording(store: AsyncStore) -> AsyncRecording:
 def restamping(store: AsyncStore) -> AsyncRestamping:
     """The store as one whose stamps can be changed."""
     return cast("AsyncRestamping", _able(store, "restamp", "cannot change the tokens that messages are stamped with"))
+
+
+def scoping(store: AsyncStore) -> AsyncScoping:
+    """The store as one that can say whose sessions it holds."""
+    return cast("AsyncScoping", _able(store, "scopes", "cannot say whose sessions it holds; name the scope"))
 
 
 def searchable(store: AsyncStore) -> AsyncSearchable:

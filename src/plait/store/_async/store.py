@@ -84,9 +84,9 @@ STAGE_LIFE_US = 3600 * 1_000_000
 Clock = Callable[[], int]
 
 
-def _hidden(target: SessionRef) -> SessionRef:
+def _hidden(target: SessionRef, token: str | None = None) -> SessionRef:
     """A hidden session that is to become `target`, or a part of it: its id says of which."""
-    return SessionRef(target.scope, f"{STAGE_PREFIX}{os.urandom(16).hex()}:{target.id}")
+    return SessionRef(target.scope, f"{STAGE_PREFIX}{token or os.urandom(16).hex()}:{target.id}")
 
 
 def _now_us() -> int:
@@ -277,6 +277,9 @@ class AsyncPlanStore:
 
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         return await self.driver.read_async(partial(catalogue.sessions, scope, cursor, limit))
+
+    async def scopes(self, *, after: Scope | None = None, limit: int = 100) -> list[Scope]:
+        return await self.driver.read_async(partial(catalogue.scopes, after, limit))
 
     async def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
         step = partial(catalogue.delete_session, session, self._mark(), version)
@@ -485,9 +488,11 @@ class AsyncPlanStore:
 
     # -- staged work -----------------------------------------------------------
 
-    async def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
+    async def stage(
+        self, target: SessionRef, *, created_at_us: int | None = None, token: str | None = None
+    ) -> SessionRef:
         await self._sweep_stages(self._clock())
-        hidden = _hidden(target)
+        hidden = _hidden(target, token)
         await self.driver.write_async(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 

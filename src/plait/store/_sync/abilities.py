@@ -14,6 +14,7 @@ from plait.store._sync.port import (
     Overlaying,
     Recording,
     Restamping,
+    Scoping,
     Searchable,
     Store,
 )
@@ -59,6 +60,11 @@ def recording(store: Store) -> Recording:
 def restamping(store: Store) -> Restamping:
     """The store as one whose stamps can be changed."""
     return cast("Restamping", _able(store, "restamp", "cannot change the tokens that messages are stamped with"))
+
+
+def scoping(store: Store) -> Scoping:
+    """The store as one that can say whose sessions it holds."""
+    return cast("Scoping", _able(store, "scopes", "cannot say whose sessions it holds; name the scope"))
 
 
 def searchable(store: Store) -> Searchable:

@@ -125,10 +125,13 @@ class Store(Protocol):
         """
         ...
 
-    def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
+    def stage(
+        self, target: SessionRef, *, created_at_us: int | None = None, token: str | None = None
+    ) -> SessionRef:
         """A hidden, empty session that can be written like any other and published as `target`.
 
-        `created_at_us` is what it says of its own making; now by default.
+        `created_at_us` is what it says of its own making; now by default. With a `token`, 32 hexadecimal digits, the
+        one that was begun with it before is gone on with, if it has not been published, given up or swept.
 
         `ConflictError` if `target` exists. One that is never published is swept in time.
         """
@@ -312,6 +315,14 @@ class Feeding(Store, Protocol):
 
     def commits(self) -> int | None:
         """A number that is another one once anything has been committed; `None` if the store cannot tell."""
+        ...
+
+
+class Scoping(Store, Protocol):
+    """A store that can say whose sessions it holds."""
+
+    def scopes(self, *, after: Scope | None = None, limit: int = 100) -> list[Scope]:
+        """The next scopes that have sessions, or values that their sessions share, ordered by tenant and owner."""
         ...
 
 

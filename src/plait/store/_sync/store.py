@@ -84,9 +84,9 @@ STAGE_LIFE_US = 3600 * 1_000_000
 Clock = Callable[[], int]
 
 
-def _hidden(target: SessionRef) -> SessionRef:
+def _hidden(target: SessionRef, token: str | None = None) -> SessionRef:
     """A hidden session that is to become `target`, or a part of it: its id says of which."""
-    return SessionRef(target.scope, f"{STAGE_PREFIX}{os.urandom(16).hex()}:{target.id}")
+    return SessionRef(target.scope, f"{STAGE_PREFIX}{token or os.urandom(16).hex()}:{target.id}")
 
 
 def _now_us() -> int:
@@ -277,6 +277,9 @@ class PlanStore:
 
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         return self.driver.read(partial(catalogue.sessions, scope, cursor, limit))
+
+    def scopes(self, *, after: Scope | None = None, limit: int = 100) -> list[Scope]:
+        return self.driver.read(partial(catalogue.scopes, after, limit))
 
     def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
         step = partial(catalogue.delete_session, session, self._mark(), version)
@@ -485,9 +488,11 @@ class PlanStore:
 
     # -- staged work -----------------------------------------------------------
 
-    def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
+    def stage(
+        self, target: SessionRef, *, created_at_us: int | None = None, token: str | None = None
+    ) -> SessionRef:
         self._sweep_stages(self._clock())
-        hidden = _hidden(target)
+        hidden = _hidden(target, token)
         self.driver.write(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 

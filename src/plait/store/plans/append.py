@@ -144,6 +144,8 @@ def _insert(to: Appending, place: Place, message: NewMessage) -> Plan[Written]:
         head.set_path((yield from path_totals(head, place.key)))
     parent_id = place.id
     strand = strand_of(place.key) if place.tip else (yield from _new_strand(head, place.key))
+    if message.seq > head.next_seq:
+        head.next_seq = message.seq
     place.key, place.id, place.tip = common.next_key(head, strand), message.id, True
     if moved and head.overlays:
         head.set_hidden((yield from overlays.hidden_on(head, (yield from common.path_to(place.key)))))

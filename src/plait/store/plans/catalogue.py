@@ -152,6 +152,17 @@ def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[
     return Stated(jsontext.decode(text), text != old[5])
 
 
+def scopes(after: Scope | None, limit: int) -> Plan[list[Scope]]:
+    """The next scopes that have sessions: one look into the index for each."""
+    tenant, owner = ("", "") if after is None else (after.tenant, after.owner + "\0")
+    found: list[Scope] = []
+    while len(found) < limit and (rows := (yield Ask("next_scope", (tenant, owner)))):
+        tenant, owner = rows[0]
+        found.append(Scope(tenant, owner))
+        owner += "\0"  # the next text there can be
+    return found
+
+
 def sessions(scope: Scope, cursor: str | None, limit: int) -> Plan[SessionPage]:
     """One page of a scope's sessions, most recently active first, whole buckets at a time."""
     after = ListCursor.parse(cursor, scope) if cursor is not None else None

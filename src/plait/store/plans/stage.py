@@ -15,8 +15,10 @@ BATCH_BYTES = 4 << 20
 
 
 def begin(stage: SessionRef, target: SessionRef, mark: Mark, created_at_us: int | None) -> Plan[None]:
-    """Make the hidden session that is to become `target`; `ConflictError` if that exists."""
+    """Make the hidden session that is to become `target`, if it is not there; `ConflictError` if that exists."""
     yield from _free(target)
+    if (yield from common.take(SessionRef(stage.scope, stage.id))) is not None:
+        return  # it was begun before, and is gone on with
     head: Head | None = yield Take(target)
     made = yield from common.create(stage, mark, created_at_us=created_at_us)
     if head is not None:  # the tombstone of an earlier life: its numbers go on

@@ -38,6 +38,7 @@ SELECT create_distributed_table('plait.value_words', 'home', colocate_with => 'p
 SELECT create_distributed_table('plait.value_progress', 'home', colocate_with => 'plait.session');
 SELECT create_distributed_table('plait.value_pending', 'home', colocate_with => 'plait.session');
 SELECT create_distributed_table('plait.lease', 'home', colocate_with => 'plait.session');
+SELECT create_distributed_table('plait.record', 'home', colocate_with => 'plait.session');
 
 SELECT create_distributed_table('plait.attachment', 'scope', colocate_with => 'none');
 SELECT create_distributed_table('plait.chunk', 'scope', colocate_with => 'plait.attachment');

@@ -96,6 +96,12 @@ INSERT INTO activity (tenant, owner, bucket, session) VALUES (:tenant, :owner, :
 -- Forget that a session was last active in a coarse time.
 DELETE FROM activity WHERE tenant = :tenant AND owner = :owner AND bucket = :bucket AND session = :session;
 
+-- next_scope
+-- The first scope, at or after one by tenant and owner, that has a session.
+SELECT tenant, owner FROM session
+ WHERE (tenant, owner) >= (:tenant, :owner) AND live = 1 AND substr(id, 1, 12) <> 'plait:stage:'
+ ORDER BY tenant, owner LIMIT 1;
+
 -- next_bucket
 -- The newest coarse time at or before one in which sessions of a scope were last active.
 SELECT max(bucket) FROM activity WHERE tenant = :tenant AND owner = :owner AND bucket <= :bucket;

@@ -352,12 +352,16 @@ class ModelStore:
         copied.created_at_us = copied.active_at_us = created_at_us
         return len(copied.rows)
 
-    def stage(self, target: SessionRef, *, created_at_us: int | None = None) -> SessionRef:
+    def stage(
+        self, target: SessionRef, *, created_at_us: int | None = None, token: str | None = None
+    ) -> SessionRef:
         """A hidden, empty session that can be written like any other and published as `target`."""
         if self._look(target) is not None:
             raise ConflictError(f"session {target.id!r} exists; choose another id")
         self._stages += 1
-        hidden = SessionRef(target.scope, f"{STAGE_PREFIX}{self._stages}")
+        hidden = SessionRef(target.scope, f"{STAGE_PREFIX}{token or self._stages}")
+        if self._look(hidden) is not None:
+            return hidden
         counters = self._counters.get(_key(target)) or _Counters()
         self._counters[_key(hidden)] = copy.copy(counters)
         self._begin(hidden, self._now_us() if created_at_us is None else created_at_us)
@@ -827,6 +831,13 @@ class ModelStore:
         more = len(keys) > limit
         return SessionPage(infos, _write_cursor(scope, self._place(keys[limit - 1])) if more else None)
 
+    def scopes(self, *, after: Scope | None = None, limit: int = 100) -> list[Scope]:
+        """The next scopes that have sessions."""
+        self._check_open()
+        found = {(k[0].tenant, k[0].owner) for k in self._lives if not k[1].startswith(STAGE_PREFIX)}
+        last = None if after is None else (after.tenant, after.owner)
+        return [Scope(*names) for names in sorted(found) if last is None or names > last][:limit]
+
     def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
         """Remove the session with all it holds; `False` if there is none, or if it has left `version`."""
         self._fence(session)
@@ -1167,7 +1178,7 @@ class ModelStore:
         self, session: SessionRef, life: _Life, new: NewMessage, parent: str | None, trail: _Trail, kind: Kind
     ) -> Event:
         counters = self._counters[_key(session)]
-        counters.seq += 1
+        counters.seq = max(counters.seq + 1, new.seq)
         self._keep_media(session.scope, new)
         if trail and _is_tip(life, trail[-1]):
             strand = trail[-1][0]

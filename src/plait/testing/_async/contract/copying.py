@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
+from msgspec.structs import replace
 
 from plait import times
 from plait.errors import (
@@ -11,11 +14,9 @@ from plait.errors import (
     SessionDeletedError,
 )
 from plait.model import LEAF
-from plait.store._async.port import AsyncStore
-from plait.store.protocol import (
-    SessionRef,
-)
-from plait.testing._async.contract.case import ALICE, AsyncStoreCase, data_url, ids, now_us
+from plait.store._async.port import AsyncScoping, AsyncStore
+from plait.store.protocol import Scope, SessionRef
+from plait.testing._async.contract.case import ALICE, NEIGHBOURS, AsyncStoreCase, data_url, ids, now_us
 
 
 class AsyncCopyTests(AsyncStoreCase):
@@ -103,6 +104,52 @@ class AsyncCopyTests(AsyncStoreCase):
         assert (info.id, info.name, info.metadata) == ("s", "n", {"k": 1})
         assert info == await store.info(self.ref())
         await self.check_tree(store)
+
+    async def test_a_stage_is_gone_on_with_under_its_token(self, store: AsyncStore) -> None:
+        token = "0123456789abcdef" * 2
+        stage = await store.stage(self.ref(), created_at_us=5_000_000, token=token)
+        await store.append(stage, [self.message("a")], parent=None, kind="import")
+        again = await store.stage(self.ref(), token=token)
+        assert await self.history(store, session=again) == ["a"]
+        await store.append(again, [self.message("b")], parent=LEAF, kind="import")
+        other = await store.stage(self.ref(), token="f" * 32)
+        assert await store.newest(other) is None
+        await store.publish(again, self.ref())
+        assert await self.history(store) == ["a", "b"]
+        info = await store.info(self.ref())
+        assert info is not None and times.to_us(info.created_at) == 5_000_000
+        with pytest.raises(ConflictError):
+            await store.stage(self.ref(), token=token)
+        await store.discard(other)
+
+    async def test_a_message_has_no_lower_seq_than_it_names(self, store: AsyncStore) -> None:
+        await self.add(store, "a")
+        new = [replace(self.message("b"), seq=7), replace(self.message("c"), seq=3), self.message("d")]
+        await store.append(self.ref(), new, parent=LEAF, kind="import")
+        [e] = await self.add(store, "e")
+        rows = await store.everything(self.ref())
+        assert [(row.id, row.seq) for row in rows] == [("a", 1), ("b", 7), ("c", 8), ("d", 9), ("e", 10)]
+        assert e.message.parent_id == "d"
+        await self.check_tree(store)
+
+    async def test_scopes_are_those_that_have_sessions_or_share_values(self, store: AsyncStore) -> None:
+        if not callable(getattr(store, "scopes", None)):
+            pytest.skip("this store cannot say whose sessions it holds")
+        able = cast("AsyncScoping", store)
+        assert await able.scopes() == []
+        found = [Scope(*names) for names in sorted((s.tenant, s.owner) for s in (ALICE, *NEIGHBOURS))]
+        for scope in found:
+            for id in ("one", "two"):
+                await store.append(SessionRef(scope, id), [self.message("a")], parent=LEAF)
+        await store.append(SessionRef(Scope("gone", ""), "s"), [self.message("a")], parent=LEAF)
+        await store.delete_session(SessionRef(Scope("gone", ""), "s"))
+        await store.stage(SessionRef(Scope("hidden", ""), "s"))
+        assert await able.scopes() == found
+        for limit in (1, 2, 100):
+            paged: list[Scope] = []
+            while page := await able.scopes(after=paged[-1] if paged else None, limit=limit):
+                paged += page
+            assert paged == found
 
     async def test_a_published_stage_was_last_active_when_it_says(self, store: AsyncStore) -> None:
         before = now_us()

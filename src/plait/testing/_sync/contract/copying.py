@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
+from msgspec.structs import replace
 
 from plait import times
 from plait.errors import (
@@ -11,11 +14,9 @@ from plait.errors import (
     SessionDeletedError,
 )
 from plait.model import LEAF
-from plait.store._sync.port import Store
-from plait.store.protocol import (
-    SessionRef,
-)
-from plait.testing._sync.contract.case import ALICE, StoreCase, data_url, ids, now_us
+from plait.store._sync.port import Scoping, Store
+from plait.store.protocol import Scope, SessionRef
+from plait.testing._sync.contract.case import ALICE, NEIGHBOURS, StoreCase, data_url, ids, now_us
 
 
 class CopyTests(StoreCase):
@@ -103,6 +104,52 @@ class CopyTests(StoreCase):
         assert (info.id, info.name, info.metadata) == ("s", "n", {"k": 1})
         assert info == store.info(self.ref())
         self.check_tree(store)
+
+    def test_a_stage_is_gone_on_with_under_its_token(self, store: Store) -> None:
+        token = "0123456789abcdef" * 2
+        stage = store.stage(self.ref(), created_at_us=5_000_000, token=token)
+        store.append(stage, [self.message("a")], parent=None, kind="import")
+        again = store.stage(self.ref(), token=token)
+        assert self.history(store, session=again) == ["a"]
+        store.append(again, [self.message("b")], parent=LEAF, kind="import")
+        other = store.stage(self.ref(), token="f" * 32)
+        assert store.newest(other) is None
+        store.publish(again, self.ref())
+        assert self.history(store) == ["a", "b"]
+        info = store.info(self.ref())
+        assert info is not None and times.to_us(info.created_at) == 5_000_000
+        with pytest.raises(ConflictError):
+            store.stage(self.ref(), token=token)
+        store.discard(other)
+
+    def test_a_message_has_no_lower_seq_than_it_names(self, store: Store) -> None:
+        self.add(store, "a")
+        new = [replace(self.message("b"), seq=7), replace(self.message("c"), seq=3), self.message("d")]
+        store.append(self.ref(), new, parent=LEAF, kind="import")
+        [e] = self.add(store, "e")
+        rows = store.everything(self.ref())
+        assert [(row.id, row.seq) for row in rows] == [("a", 1), ("b", 7), ("c", 8), ("d", 9), ("e", 10)]
+        assert e.message.parent_id == "d"
+        self.check_tree(store)
+
+    def test_scopes_are_those_that_have_sessions_or_share_values(self, store: Store) -> None:
+        if not callable(getattr(store, "scopes", None)):
+            pytest.skip("this store cannot say whose sessions it holds")
+        able = cast("Scoping", store)
+        assert able.scopes() == []
+        found = [Scope(*names) for names in sorted((s.tenant, s.owner) for s in (ALICE, *NEIGHBOURS))]
+        for scope in found:
+            for id in ("one", "two"):
+                store.append(SessionRef(scope, id), [self.message("a")], parent=LEAF)
+        store.append(SessionRef(Scope("gone", ""), "s"), [self.message("a")], parent=LEAF)
+        store.delete_session(SessionRef(Scope("gone", ""), "s"))
+        store.stage(SessionRef(Scope("hidden", ""), "s"))
+        assert able.scopes() == found
+        for limit in (1, 2, 100):
+            paged: list[Scope] = []
+            while page := able.scopes(after=paged[-1] if paged else None, limit=limit):
+                paged += page
+            assert paged == found
 
     def test_a_published_stage_was_last_active_when_it_says(self, store: Store) -> None:
         before = now_us()

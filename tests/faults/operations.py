@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from plait.model import LEAF, Usage
+from plait.store._sync.abilities import stating
 from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Recording, Restamping, Store
 from plait.store.plans import removal
 from plait.store.protocol import Chain, Fence, NewMessage, NewOverlay, NewRecords, Scope, SessionRef
@@ -90,6 +91,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     ),
     "create session": lambda store: store.put_session(ref("new"), created_at_us=NOW, create="new"),
     "state": lambda store: store.update_state(ref(), {"k": 1}, created_at_us=NOW),
+    "append with state": lambda store: stating(store).append_with_state(ref(), [new("x")], {"k": 1}, parent=LEAF),
     "put attachment": put,
     "add an overlay": lambda store: overlaying(store).add_overlay(ref(), overlay("new", "a", "big")),
     "add an archive": lambda store: overlaying(store).add_overlay(ref(), overlay("new", "big", "big", None)),

@@ -15,7 +15,7 @@ from plait.model import Format, Json
 
 NATIVE, OPENAI, CHAT = (formats.named(name) for name in ("plait", "openai", "openai-chat"))
 
-KNOWN = ["plait", "pi", "claude-code", "chatgpt", "pydantic-ai", "openai", "openai-chat"]
+KNOWN = ["plait", "pi", "claude-code", "chatgpt", "adk", "pydantic-ai", "openai", "openai-chat"]
 OWN = [format for format in formats.FORMATS if format.name in ("plait", "openai", "openai-chat")]
 """Those whose message says all of itself; the others are lines of transcripts, held by their own tests."""
 

@@ -51,7 +51,7 @@ from plait.model import (
     Window,
 )
 from plait.pauses import pause_async
-from plait.store._async.abilities import feeding, leasable, overlaying
+from plait.store._async.abilities import feeding, leasable, overlaying, stating
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class AsyncSession:
         expect_version: int | None = None,
         on_moved: Literal["raise", "branch"] = "raise",
         on_conflict: Literal["ignore", "raise"] = "ignore",
+        state: Mapping[str, Any] | None = None,
     ) -> Appended:
         """Add a message after `parent` and make it the active leaf.
 
@@ -157,6 +158,9 @@ class AsyncSession:
         or, with `on_moved="branch"`, becomes a branch at the expected leaf that does not take
         the active leaf. `source="client"` strips the reserved metadata keys.
 
+        `state` is merged into the session's state as `update_state` does it, in the same transaction;
+        not if nothing was inserted, or if it became a branch beside the active leaf.
+
         Raises `InvalidMessageError` for what cannot be kept exactly and `NotFoundError` for an
         unknown parent; nothing is written then.
         """
@@ -168,6 +172,7 @@ class AsyncSession:
             expect=_expect(expect_leaf, expect_version, on_moved),
             on_conflict=on_conflict,
             source=source,
+            state=arguments.maybe(arguments.mapping, "state", state),
         )
         return result
 
@@ -217,27 +222,35 @@ class AsyncSession:
         expect: Expect | None,
         on_conflict: Literal["ignore", "raise"],
         source: Source,
+        state: Mapping[str, Any] | None = None,
     ) -> list[Appended]:
         refuse_other = on_conflict == "raise"
+        options: dict[str, Any]
         if overlays.may_echo(new):
             echoed = await echoes(self._store, self._ref, new, source)
             if echoed:
                 real = [message for n, message in enumerate(new) if n not in echoed]
-                options: dict[str, Any] = {"expect": expect, "on_conflict": on_conflict, "source": source}
+                options = {"expect": expect, "on_conflict": on_conflict, "source": source, "state": state}
                 return with_echoes(await self._append(real, parent=parent, **options) if real else [], echoed)
         if isinstance(parent, str) and overlays.overlay_id(parent) is not None:
             parent = await real_parent(self._store, self._ref, parent)
         with self._operation("append", self._ref.id, len(new)):
-            written = await self._store.append(self._ref, new, parent=parent, expect=expect, refuse_other=refuse_other)
-        await self._appended(written)
+            options = {"parent": parent, "expect": expect, "refuse_other": refuse_other}
+            if state is None:
+                written, stated = await self._store.append(self._ref, new, **options), False
+            else:
+                written, stated = await stating(self._store).append_with_state(self._ref, new, state, **options)
+        await self._appended(written, stated)
         return written
 
-    async def _appended(self, written: list[Appended]) -> None:
+    async def _appended(self, written: list[Appended], stated: bool = False) -> None:
         """Tell of what was appended, and let the context and the compaction do what follows from it."""
         if self._listeners:
             for result in written:
                 if result.inserted:
                     await self._tell(_inserted("append", self.id, result, moved=not result.branched))
+            if stated:
+                await self._tell(Change("session", self.id))
         if self._conversing is not None:
             await self._conversing.appended(written)
         if self._compactor is not None:

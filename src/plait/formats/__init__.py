@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from plait.errors import InvalidMessageError, UsageError
 from plait.formats import native
+from plait.formats.adk import ADK
 from plait.formats.openai import OpenAI
 from plait.formats.openai_chat import OpenAIChat
 from plait.formats.pydantic_ai import PydanticAI
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 NATIVE: Final[Format] = native.FORMAT
-FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, PydanticAI(), OpenAI(), OpenAIChat())
+FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, ADK(), PydanticAI(), OpenAI(), OpenAIChat())
 """The formats built in, in the order in which they are asked whether a message is theirs: the most particular first."""
 
 

@@ -18,6 +18,7 @@ from plait import (
     LeafMovedError,
     NotFoundError,
     UsageError,
+    user,
 )
 from tests.behaviour._async.helpers import chain, dicts_of, facts, ids_of, read_back, readable
 from tests.behaviour.values import note, picture
@@ -414,3 +415,22 @@ async def test_an_import_is_verbatim_where_an_append_sanitizes(chat: AsyncSessio
         await write({"id": id, "role": "assistant", "parts": [copy.deepcopy(part), dict(hollow)]}, **options)
     assert (await read_back(chat, "appended"))["parts"] == [{"type": "text", "text": "x"}]
     assert (await read_back(chat, "imported"))["parts"] == [part, hollow]
+
+
+async def test_a_message_and_what_it_does_to_the_state_are_one_write(sessions: AsyncSessions) -> None:
+    chat, seen = sessions.session("chat"), list[str]()
+    chat.subscribe(lambda change: seen.append(change.kind))
+    await chat.append(user("Count."), id="a", state={"count": 1})
+    await chat.append(user("Count on."), id="b", state={"count": 2, "other": [None]})
+    assert await chat.state() == {"count": 2, "other": [None]}
+    assert seen == ["append", "session", "append", "session"]
+    assert not (await chat.append(user("Count."), id="a", state={"count": 1})).inserted
+    with pytest.raises(LeafMovedError):
+        await chat.append(user("Late."), expect_leaf="a", state={"count": 9})
+    beside = await chat.append(user("Late."), expect_leaf="a", on_moved="branch", state={"count": 9})
+    assert beside.branched
+    for bad in ([1], "x", {"k": float("nan")}, {1: 2}):
+        with pytest.raises((UsageError, TypeError)):
+            await chat.append(user("Bad."), state=bad)  # type: ignore[arg-type]
+    assert await chat.state() == {"count": 2, "other": [None]}
+    assert len(seen) == 5 and (await chat.totals()).messages == 3

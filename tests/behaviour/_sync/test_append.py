@@ -18,6 +18,7 @@ from plait import (
     LeafMovedError,
     NotFoundError,
     UsageError,
+    user,
 )
 from tests.behaviour._sync.helpers import chain, dicts_of, facts, ids_of, read_back, readable
 from tests.behaviour.values import note, picture
@@ -414,3 +415,22 @@ def test_an_import_is_verbatim_where_an_append_sanitizes(chat: Session) -> None:
         write({"id": id, "role": "assistant", "parts": [copy.deepcopy(part), dict(hollow)]}, **options)
     assert (read_back(chat, "appended"))["parts"] == [{"type": "text", "text": "x"}]
     assert (read_back(chat, "imported"))["parts"] == [part, hollow]
+
+
+def test_a_message_and_what_it_does_to_the_state_are_one_write(sessions: Sessions) -> None:
+    chat, seen = sessions.session("chat"), list[str]()
+    chat.subscribe(lambda change: seen.append(change.kind))
+    chat.append(user("Count."), id="a", state={"count": 1})
+    chat.append(user("Count on."), id="b", state={"count": 2, "other": [None]})
+    assert chat.state() == {"count": 2, "other": [None]}
+    assert seen == ["append", "session", "append", "session"]
+    assert not (chat.append(user("Count."), id="a", state={"count": 1})).inserted
+    with pytest.raises(LeafMovedError):
+        chat.append(user("Late."), expect_leaf="a", state={"count": 9})
+    beside = chat.append(user("Late."), expect_leaf="a", on_moved="branch", state={"count": 9})
+    assert beside.branched
+    for bad in ([1], "x", {"k": float("nan")}, {1: 2}):
+        with pytest.raises((UsageError, TypeError)):
+            chat.append(user("Bad."), state=bad)  # type: ignore[arg-type]
+    assert chat.state() == {"count": 2, "other": [None]}
+    assert len(seen) == 5 and (chat.totals()).messages == 3

@@ -16,6 +16,7 @@ from plait.store._async.port import (
     AsyncRestamping,
     AsyncScoping,
     AsyncSearchable,
+    AsyncStating,
     AsyncStore,
 )
 
@@ -70,6 +71,11 @@ def scoping(store: AsyncStore) -> AsyncScoping:
 def searchable(store: AsyncStore) -> AsyncSearchable:
     """The store as one that can search."""
     return cast("AsyncSearchable", _able(store, "search", "has no search"))
+
+
+def stating(store: AsyncStore) -> AsyncStating:
+    """The store as one that changes a session's state together with its messages."""
+    return cast("AsyncStating", _able(store, "append_with_state", "cannot change the state together with an append"))
 
 
 def _able(store: AsyncStore, method: str, lack: str) -> AsyncStore:

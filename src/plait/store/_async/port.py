@@ -326,6 +326,27 @@ class AsyncScoping(AsyncStore, Protocol):
         ...
 
 
+class AsyncStating(AsyncStore, Protocol):
+    """A store that can change a session's state in the transaction that adds messages to it."""
+
+    async def append_with_state(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        patch: Mapping[str, Any],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        refuse_other: bool = False,
+    ) -> tuple[list[Written], bool]:
+        """`append`, and `update_state` with `patch`: both or neither. Answers also whether the state changed.
+
+        The state stays as it is if nothing was inserted, or if what was became a branch beside the
+        active leaf (`expect`).
+        """
+        ...
+
+
 class AsyncMerging(AsyncStore, Protocol):
     """A store that can add many messages to an existing session at once."""
 

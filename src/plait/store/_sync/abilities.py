@@ -16,6 +16,7 @@ from plait.store._sync.port import (
     Restamping,
     Scoping,
     Searchable,
+    Stating,
     Store,
 )
 
@@ -70,6 +71,11 @@ def scoping(store: Store) -> Scoping:
 def searchable(store: Store) -> Searchable:
     """The store as one that can search."""
     return cast("Searchable", _able(store, "search", "has no search"))
+
+
+def stating(store: Store) -> Stating:
+    """The store as one that changes a session's state together with its messages."""
+    return cast("Stating", _able(store, "append_with_state", "cannot change the state together with an append"))
 
 
 def _able(store: Store, method: str, lack: str) -> Store:

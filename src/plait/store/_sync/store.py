@@ -155,6 +155,22 @@ class PlanStore:
         weight = messages[0].bytes if lone else sum([message.bytes for message in messages])
         return self.driver.write(plan, weight, light=lone and parent is LEAF)
 
+    def append_with_state(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        patch: Mapping[str, Any],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        refuse_other: bool = False,
+    ) -> tuple[list[Written], bool]:
+        if not messages:
+            return [], False
+        options: dict[str, Any] = {"parent": parent, "expect": expect, "refuse_other": refuse_other}
+        plan = partial(append.append_with_state, session, messages, self._mark(), patch, **options)
+        return self.driver.write(plan, sum([message.bytes for message in messages]))
+
     def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
         return self.driver.write(partial(change.update, session, message, self._mark()), message.bytes)
 

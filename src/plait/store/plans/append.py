@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from plait.logic.prepare import differs
 from plait.logic.strands import SEQ_MASK, seq_of, strand_of
 from plait.model import Damaged, Leaf, Message, Parent
 from plait.store.plan import Ask, Claim, Head, Plan, Put
-from plait.store.plans import common, messages, overlays
+from plait.store.plans import catalogue, common, messages, overlays
 from plait.store.plans.common import Mark
 from plait.store.protocol import Expect, Kind, NewMessage, Range, SessionRef, Written
 
@@ -68,6 +69,29 @@ def append(
     if inserted:
         yield from common.touch(ref, head, mark)
     return written
+
+
+def append_with_state(
+    ref: SessionRef,
+    new: Sequence[NewMessage],
+    mark: Mark,
+    patch: Mapping[str, Any],
+    *,
+    parent: Parent,
+    expect: Expect | None,
+    refuse_other: bool,
+) -> Plan[tuple[list[Written], bool]]:
+    """Add messages and merge `patch` into the state, unless they were there or became a branch beside the leaf.
+
+    Answers also whether the state changed.
+    """
+    written = yield from append(
+        ref, new, mark, parent=parent, expect=expect, kind="append", activate=True, refuse_other=refuse_other
+    )
+    if not any(item.inserted and not item.branched for item in written):
+        return written, False
+    stated = yield from catalogue.update_state(ref, patch, mark)
+    return written, stated.changed
 
 
 def _moved(head: Head, expect: Expect, new: Sequence[NewMessage]) -> Plan[bool]:

@@ -244,6 +244,23 @@ class ModelStore:
         session.incarnation = life.incarnation
         return written
 
+    def append_with_state(
+        self,
+        session: SessionRef,
+        messages: Sequence[NewMessage],
+        patch: Mapping[str, Any],
+        *,
+        parent: Parent,
+        expect: Expect | None = None,
+        refuse_other: bool = False,
+    ) -> tuple[list[Written], bool]:
+        """`append`, and the state merged with `patch` if anything was inserted that is no branch beside the leaf."""
+        written = self.append(session, messages, parent=parent, expect=expect, refuse_other=refuse_other)
+        if not any(item.inserted and not item.branched for item in written):
+            return written, False
+        stated = self.update_state(session, patch, created_at_us=self._now_us())
+        return written, stated.changed
+
     def update(self, session: SessionRef, message: NewMessage) -> Updated | None:
         """Replace the content of the message with this id; its seq, parent and time stay."""
         self._fence(session)

@@ -18,6 +18,7 @@ from plait.store._async.port import (
     AsyncMerging,
     AsyncOverlaying,
     AsyncRestamping,
+    AsyncStating,
     AsyncStore,
 )
 from plait.store.protocol import NewMessage, NewOverlay, Scope, SessionRef
@@ -70,6 +71,10 @@ WRITES: dict[str, tuple[str, Write]] = {
         lambda store, ref: cast("AsyncContextual", store).write_value(
             ref, "memory", "", "text", operation="op", created_at_us=_NOW_US
         ),
+    ),
+    "append with state": (
+        "append_with_state",
+        lambda store, ref: cast("AsyncStating", store).append_with_state(ref, [_message("x")], {"k": 1}, parent=LEAF),
     ),
     "begin to add many": ("stage_more", lambda store, ref: cast("AsyncMerging", store).stage_more(ref, 1)),
     "clear": ("clear", lambda store, ref: store.clear(ref)),

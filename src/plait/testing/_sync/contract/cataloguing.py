@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from plait.errors import (
     ConflictError,
+    LeafMovedError,
     NotFoundError,
     SessionDeletedError,
     UsageError,
 )
 from plait.model import LEAF, Totals
-from plait.store._sync.port import Store
+from plait.store._sync.port import Stating, Store
+from plait.store.protocol import Expect
 from plait.testing._sync.contract.case import ALICE, BOB, NEIGHBOURS, StoreCase, drain, now_us
 
 
@@ -306,3 +308,55 @@ class CatalogueTests(StoreCase):
         for cursor in ("", "nonsense", "!!!", "é", "AAAA", page.cursor[:-3], page.cursor):
             with pytest.raises(UsageError):
                 store.sessions(ALICE, cursor=cursor, limit=10)
+
+    # -- the state with a message: an ability a store may lack
+
+    def stating(self, store: Store) -> Stating:
+        """The store as one that changes the state with its messages; skips the test if it does not."""
+        if not callable(getattr(store, "append_with_state", None)):
+            pytest.skip("this store cannot change the state together with an append")
+        return cast("Stating", store)
+
+    def test_a_state_changes_with_the_message_that_changes_it(self, store: Store) -> None:
+        stating = self.stating(store)
+        store.update_state(self.ref(), {"kept": 1, "gone": 1, "k": 1}, created_at_us=now_us())
+        new = [self.message("a"), self.message("b")]
+        written, changed = stating.append_with_state(self.ref(), new, {"k": 2, "gone": None}, parent=LEAF)
+        assert [(item.message.id, item.inserted) for item in written] == [("a", True), ("b", True)] and changed
+        assert self.history(store) == ["a", "b"]
+        assert store.state(self.ref()) == {"kept": 1, "k": 2}
+        _, changed = stating.append_with_state(self.ref(), [self.message("c")], {"k": 2}, parent=LEAF)
+        assert not changed, "it was so already"
+        assert stating.append_with_state(self.ref(), [], {"k": 3}, parent=LEAF) == ([], False)
+        assert store.state(self.ref()) == {"kept": 1, "k": 2}
+
+    def test_a_state_begins_a_session(self, store: Store) -> None:
+        self.stating(store).append_with_state(self.ref(), [self.message("a")], {"k": [None]}, parent=None)
+        assert store.state(self.ref()) == {"k": [None]}
+        assert self.history(store) == ["a"]
+
+    def test_a_state_stays_when_its_message_is_there_already(self, store: Store) -> None:
+        stating = self.stating(store)
+        stating.append_with_state(self.ref(), [self.message("a")], {"k": 1}, parent=LEAF)
+        store.update_state(self.ref(), {"k": 2}, created_at_us=now_us())
+        version = self.version(store)
+        written, changed = stating.append_with_state(self.ref(), [self.message("a")], {"k": 1}, parent=LEAF)
+        assert (written[0].inserted, changed, self.version(store)) == (False, False, version)
+        assert store.state(self.ref()) == {"k": 2}
+
+    def test_a_state_is_of_the_active_path(self, store: Store) -> None:
+        stating = self.stating(store)
+        self.add(store, "a", "b")
+        moved = Expect(True, "a", None, False)
+        with pytest.raises(LeafMovedError):
+            stating.append_with_state(self.ref(), [self.message("x")], {"k": 1}, parent=LEAF, expect=moved)
+        beside = Expect(True, "a", None, True)
+        written, changed = stating.append_with_state(
+            self.ref(), [self.message("x")], {"k": 1}, parent=LEAF, expect=beside
+        )
+        assert written[0].branched and not changed
+        with pytest.raises(NotFoundError):
+            stating.append_with_state(self.ref(), [self.message("y")], {"k": 1}, parent="nobody")
+        assert store.state(self.ref()) == {}
+        stating.append_with_state(self.ref(), [self.message("y")], {"k": 1}, parent="a")
+        assert store.state(self.ref()) == {"k": 1}, "a branch that takes the leaf"

@@ -1,0 +1,143 @@
+"""ADK's events as messages of plait, and messages of any format as events.
+
+An event is kept as its own JSON, without what is empty in it, and comes back equal.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+from google.adk.events.event import Event
+from google.genai import types
+from pydantic import ValidationError
+
+from plait import Message, messages_as
+from plait.adapters.adk.exact import Note, restored, written
+from plait.logic.shape import is_object
+from plait.model import Json
+
+log = logging.getLogger("plait")
+NOTES: Final = "plaitNotes"
+"""The key, unknown to ADK, under which an event has notes of what JSON cannot say of it."""
+
+_FREE: Final[Any] = {
+    "content": {"parts": {"__all__": {"function_call": {"args"}, "function_response": {"response"}}}},
+    "custom_metadata": True,
+    "output": True,
+    "actions": {"state_delta", "agent_state", "set_model_response"},
+}
+"""The places that take any value, which pydantic writes with losses."""
+
+_EMPTY: Final = ("stateDelta", "artifactDelta", "requestedAuthConfigs", "requestedToolConfirmations")
+
+
+def packed(event: Event) -> Json:
+    """The event as the message that is stored; `events_of` makes an equal one of it.
+
+    Bytes and numbers that are not finite come back also out of a tool's arguments and answers, the
+    state and other places that take any value. Media is spelled as plait keeps it apart.
+    """
+    message: Json = event.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FREE, fallback=repr)
+    notes: list[Note] = []
+    for path, value in _free(event):
+        _put(message, path, written(value, path, notes))
+    for path, data in _media(event):
+        _put(message, path, base64.b64encode(data).decode())
+    if notes:
+        message[NOTES] = notes
+    return _without_empty(message)
+
+
+def events_of(message: Message) -> list[Event]:
+    """The events that a message is: itself, or those that say the same as a message of another format; at times none.
+
+    An event that ADK does not understand, of a later version perhaps, is reported, and its words are read.
+    """
+    if message.format != "adk":
+        return [Event.model_validate(written) for written in messages_as([message], "adk")]
+    content = message.to_dict()
+    notes = content.pop(NOTES, None)
+    try:
+        return [Event.model_validate(restored(content, notes))]
+    except ValidationError as error:
+        log.error("event %r is none that this version of ADK knows; only its words are read: %s", message.id, error)
+    role = "user" if message.role == "user" else "model"
+    return [
+        Event(
+            id=message.id,
+            invocation_id=message.id,
+            author=role,
+            timestamp=message.created_at.timestamp(),
+            content=types.Content(role=role, parts=[types.Part(text=message.text)]),
+        )
+    ]
+
+
+def delta_of(message: Message) -> dict[str, Any]:
+    """What an event does to the state of its session: keys without a prefix, and what they become."""
+    if message.format != "adk":
+        return {}
+    content = message.content
+    delta = content.get("actions", {}).get("stateDelta", {})
+    if NOTES in content and delta:
+        whole = copy.deepcopy(dict(content))
+        delta = restored(whole, whole.pop(NOTES))["actions"]["stateDelta"]
+    return {key: value for key, value in delta.items() if not key.startswith(("app:", "user:", "temp:"))}
+
+
+def _free(event: Event) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The places of an event that take any value, by their names in JSON, with what is there."""
+    for n, part in _parts(event):
+        at: tuple[str | int, ...] = ("content", "parts", n)
+        if part.function_call is not None and part.function_call.args is not None:
+            yield (*at, "functionCall", "args"), part.function_call.args
+        if part.function_response is not None and part.function_response.response is not None:
+            yield (*at, "functionResponse", "response"), part.function_response.response
+    for name, value in (("customMetadata", event.custom_metadata), ("output", event.output)):
+        if value is not None:
+            yield (name,), value
+    actions = event.actions
+    if actions.state_delta:
+        yield ("actions", "stateDelta"), actions.state_delta
+    for name, value in (("agentState", actions.agent_state), ("setModelResponse", actions.set_model_response)):
+        if value is not None:
+            yield ("actions", name), value
+
+
+def _media(event: Event) -> Iterator[tuple[tuple[str | int, ...], bytes]]:
+    """The places of inline media, with their bytes."""
+    for n, part in _parts(event):
+        if part.inline_data is not None and part.inline_data.data is not None:
+            yield ("content", "parts", n, "inlineData", "data"), part.inline_data.data
+        for m, piece in enumerate((part.function_response and part.function_response.parts) or ()):
+            if piece.inline_data is not None and piece.inline_data.data is not None:
+                path = ("content", "parts", n, "functionResponse", "parts", m, "inlineData", "data")
+                yield path, piece.inline_data.data
+
+
+def _parts(event: Event) -> Iterator[tuple[int, types.Part]]:
+    return enumerate((event.content and event.content.parts) or ())
+
+
+def _put(holder: Any, path: tuple[str | int, ...], value: Any) -> None:
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+
+
+def _without_empty(message: Json) -> Json:
+    """The message without the members that an event has in any case, where they are empty."""
+    actions = message.get("actions")
+    if is_object(actions):
+        for key in _EMPTY:
+            if actions.get(key) == {}:
+                del actions[key]
+        if not actions:
+            del message["actions"]
+    if message.get("nodeInfo") == {"path": ""}:
+        del message["nodeInfo"]
+    return message

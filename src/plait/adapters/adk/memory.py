@@ -1,0 +1,203 @@
+"""ADK's memory service on plait's search: what was said in a user's earlier sessions, found by its words.
+
+Nothing is copied. Adding a session to memory notes in its state how far it is remembered; its messages
+are found where they are. What is in no session of plait's is put on a shelf, a session of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Final
+
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.session import Session
+from google.genai import types
+
+from plait import AsyncSession, AsyncSessions, Hit, Message, UsageError
+from plait.adapters.adk import scopes
+from plait.adapters.adk.events import events_of, packed
+from plait.adapters.adk.exact import written
+from plait.model import Json
+
+UPTO: Final = "adk.memory"
+"""Under this key of a session's state is the seq of the last message that is remembered with all before it."""
+
+ONE: Final = "adk.memory:"
+"""What a key begins with that says of one message whether it is remembered."""
+
+CUSTOM: Final = "plaitMemory"
+PAGE: Final = 50
+WORDS: Final = 12
+"""How many words of a long query are looked for one by one: the longest, which say most."""
+
+
+class PlaitMemoryService(BaseMemoryService):
+    """Remembers what was said in the sessions of `sessions`, which the caller has opened and closes.
+
+    It belongs beside a `PlaitSessionService` on the same sessions; events of sessions kept elsewhere are
+    copied. A search finds the events that hold all words of the query, best first, or, if none does,
+    those that hold most of them; at most `max_results`. All scripts are found.
+    """
+
+    def __init__(self, sessions: AsyncSessions, *, max_results: int = 10) -> None:
+        if max_results < 1:
+            raise UsageError(f"max_results must be at least 1, not {max_results}")
+        self.sessions = sessions
+        self._max_results = max_results
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Remember a session up to the last of its events; later ones when it is added again."""
+        scope = scopes.conversations(self.sessions, session.app_name, session.user_id)
+        last = await scope.session(session.id).get(session.events[-1].id) if session.events else None
+        if isinstance(last, Message):
+            await scope.session(session.id).update_state({UPTO: last.seq})
+        else:
+            await self._shelve(scope, session.events, None)
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Remember these events of a session, unless they were forgotten. `custom_metadata` is kept with those copied."""
+        scope = scopes.conversations(self.sessions, app_name, user_id)
+        if session_id is not None and session_id.strip() and session_id != scopes.SHELF:
+            events = await self._note(scope.session(session_id), events)
+        await self._shelve(scope, events, custom_metadata)
+
+    async def _note(self, handle: AsyncSession, events: Sequence[Event]) -> list[Event]:
+        """Remember those that the session holds; answers the others."""
+        state = await handle.state()
+        upto, ids = state.get(UPTO, 0), [event.id for event in events]
+        following = [message async for message in handle.transcript(after_seq=upto, limit=len(ids))]
+        if following and [message.id for message in following] == ids:
+            await handle.update_state({UPTO: following[-1].seq})
+            return []
+        there = {event.id for event in events if isinstance(await handle.get(event.id), Message)}
+        new = {ONE + id: True for id in there if ONE + id not in state}
+        if new:
+            await handle.update_state(new)
+        return [event for event in events if event.id not in there]
+
+    async def _shelve(
+        self, scope: AsyncSessions, events: Iterable[Event], custom_metadata: Mapping[str, object] | None
+    ) -> None:
+        """Keep copies of events that say something and were not forgotten."""
+        shelf = scope.session(scopes.SHELF)
+        forgotten = await shelf.state()
+        custom = written(dict(custom_metadata or {}), (), [])
+        for event in events:
+            if event.content and event.content.parts and ONE + event.id not in forgotten:
+                await shelf.append({**packed(event), CUSTOM: {"custom": custom}}, format="adk")
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Remember these texts; one with an id that is there already is not added again."""
+        shelf = scopes.conversations(self.sessions, app_name, user_id).session(scopes.SHELF)
+        for memory in memories:
+            event = Event(
+                id=memory.id or str(uuid.uuid4()),
+                author=memory.author or "",
+                timestamp=datetime.now(timezone.utc).timestamp(),
+                content=memory.content,
+            )
+            custom = written({**(custom_metadata or {}), **memory.custom_metadata}, (), [])
+            await shelf.append({**packed(event), CUSTOM: {"at": memory.timestamp, "custom": custom}}, format="adk")
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """What is remembered that has to do with the words of `query`."""
+        scope = scopes.conversations(self.sessions, app_name, user_id)
+        states: dict[str, Json] = {}
+        hits = await self._hits(scope, query, states)
+        words = sorted(dict.fromkeys(query.split()), key=len, reverse=True)[:WORDS]
+        if not hits and len(words) > 1:
+            hits = _most([await self._hits(scope, word, states) for word in words])[: self._max_results]
+        found = [await self._entry(scope, hit) for hit in hits]
+        return SearchMemoryResponse(memories=[entry for entry in found if entry is not None])
+
+    async def _hits(self, scope: AsyncSessions, query: str, states: dict[str, Json]) -> list[Hit]:
+        """The best hits in what is remembered; `states` are those of the sessions looked at."""
+        kept: list[Hit] = []
+        offset = 0
+        while len(kept) < self._max_results:
+            page = await scope.search(query, limit=PAGE, offset=offset)
+            for hit in page:
+                if hit.session_id not in states:
+                    states[hit.session_id] = await scope.session(hit.session_id).state()
+                if _is_remembered(hit, states[hit.session_id]):
+                    kept.append(hit)
+            if len(page) < PAGE:
+                break
+            offset += PAGE
+        return kept[: self._max_results]
+
+    async def _entry(self, scope: AsyncSessions, hit: Hit) -> MemoryEntry | None:
+        message = await scope.session(hit.session_id).get(hit.id)
+        if not isinstance(message, Message):
+            return None
+        event = (events_of(message) or [Event()])[0]
+        own: Json = message.content.get(CUSTOM, {}) if hit.session_id == scopes.SHELF else {}
+        return MemoryEntry(
+            id=json.dumps([hit.session_id, hit.id]),
+            content=event.content or types.Content(parts=[]),
+            author=event.author or None,
+            timestamp=own.get("at") or datetime.fromtimestamp(event.timestamp, timezone.utc).isoformat(),
+            custom_metadata={"session_id": hit.session_id, "event_id": hit.id, **own.get("custom", {})},
+        )
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Forget a memory, by the id it was found with, for good: an event of a session stays in that, but is not remembered."""
+        named = _named(memory_id)
+        if named is None:
+            return
+        session_id, id = named
+        handle = scopes.conversations(self.sessions, app_name, user_id).session(session_id)
+        if await handle.get(id) is None:
+            return
+        await handle.update_state({ONE + id: False})
+        if session_id == scopes.SHELF:
+            await handle.delete(id)
+
+
+def _is_remembered(hit: Hit, state: Json) -> bool:
+    noted = state.get(ONE + hit.id)
+    if isinstance(noted, bool):
+        return noted
+    return hit.session_id == scopes.SHELF or hit.seq <= state.get(UPTO, 0)
+
+
+def _most(found: list[list[Hit]]) -> list[Hit]:
+    """The hits of several words, those of most words first."""
+    hits: dict[tuple[str, str], list[Hit]] = {}
+    for hit in (hit for of_word in found for hit in of_word):
+        hits.setdefault((hit.session_id, hit.id), []).append(hit)
+    ranked = sorted(hits.values(), key=lambda same: (-len(same), -sum(hit.score for hit in same)))
+    return [same[0] for same in ranked]
+
+
+def _named(memory_id: str | None) -> tuple[str, str] | None:
+    """The session and the message that a memory's id names; `None` for what is no such id."""
+    try:
+        found = json.loads(memory_id or "null")
+    except ValueError:
+        return None
+    match found:
+        case [str(session_id), str(id)]:
+            return session_id, id
+        case _:
+            return None

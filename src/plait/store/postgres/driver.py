@@ -90,9 +90,12 @@ class PostgresDriver:
         return self._runner.read(plan)
 
     def write(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
-        """Commit a plan, waiting in this thread."""
+        """Commit a plan, waiting in this thread; a `light` one with those of others, where that can be."""
         self._ready_to_write()
-        return self._runner.write(plan)
+        if not light:
+            return self._runner.write(plan)
+        item = self._runner.join(plan, weight)
+        return item.answer() if item.done else self._runner.alone(item)  # type: ignore[no-any-return]
 
     async def read_async(self, plan: PlanFactory[T]) -> T:
         """Run a plan in one snapshot, on the running event loop."""
@@ -100,12 +103,19 @@ class PostgresDriver:
         return await self._on_loop().read(plan)
 
     async def write_async(self, plan: PlanFactory[T], weight: int = 0, *, light: bool = False) -> T:
-        """Commit a plan, waiting on the running event loop; cancelled, it is carried through and only not waited for."""
+        """Commit a plan, waiting on the running event loop; a `light` one with those of others, where that can be.
+
+        Cancelled, it is carried through once it is begun, and only not waited for.
+        """
         import asyncio
 
         await self._ready_async()
         self._ready_to_write()
-        task = asyncio.ensure_future(self._on_loop().write(plan))
+        runner = self._on_loop()
+        item = (await runner.join(plan, weight)) if light else None
+        if item is not None and item.done:
+            return item.answer()  # type: ignore[no-any-return]
+        task: asyncio.Future[T] = asyncio.ensure_future(runner.write(plan) if item is None else runner.alone(item))
         self._running.add(task)
         task.add_done_callback(self._done)
         return await asyncio.shield(task)

@@ -6,12 +6,16 @@ import psycopg
 from psycopg import errors
 
 from plait.errors import CorruptError, PlaitError, SchemaError, StoreBusyError, StoreError, StoreUnavailableError
-from plait.store.postgres.evidence import Overtaken
+from plait.store.postgres.evidence import Overtaken, Unsure
 
 _BUSY = "others held the session's row past the wait limit; try again, or raise busy_timeout_s"
 _CONFLICT = "others wrote the same rows again and again; nothing was written: try again"
 _SLOW = "a statement took longer than is allowed, or was cancelled; nothing was written"
 _GONE = "the connection to the server was lost or could not be made; nothing is known to have been written"
+_UNSURE = (
+    "the server committed this write but did not wait for its standby; it may be lost with the server: "
+    "give the same message id again to find out"
+)
 _FULL = "the server has no room or no memory left; nothing was written"
 _DENIED = "the server does not let this user do that; nothing was written: check its privileges"
 _DAMAGED = "the server says that its data are damaged"
@@ -47,6 +51,8 @@ def translate(error: BaseException) -> BaseException:
     """The plait error for what psycopg or the network raised; any other error stays as it is."""
     if isinstance(error, Overtaken):
         return StoreBusyError(f"{_CONFLICT} ({error})")
+    if isinstance(error, Unsure):
+        return StoreUnavailableError(_UNSURE)
     if isinstance(error, PlaitError) or not isinstance(error, psycopg.Error | psycopg.Warning | OSError | MemoryError):
         return error
     kind, text = _kind(error)

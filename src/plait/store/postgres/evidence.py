@@ -13,6 +13,10 @@ class Overtaken(Exception):
     """Somebody else was faster; the plan is to be run again from its first step."""
 
 
+class Unsure(Exception):
+    """The server committed, but did not wait for its standby: whether the write lasts is not known."""
+
+
 class Evidence:
     """A row that only this write can have made, and how to ask for it.
 

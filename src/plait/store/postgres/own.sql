@@ -36,11 +36,45 @@ SELECT EXISTS (SELECT 1 FROM plait.search_behind AS b
                   AND b.incarnation = (SELECT s.incarnation FROM plait.session AS s
                                         WHERE s.home = :home AND s.tenant = :tenant AND s.owner = :owner AND s.id = :id));
 
+-- advance_session
+-- Move a session's row on by appended messages. It fails (23502) if the row is not where the writer believes.
+UPDATE plait.session
+   SET version = CASE WHEN version = :was AND epoch = :epoch AND incarnation = :incarnation AND live = 1
+                      THEN :version::bigint END,
+       next_seq = :next_seq, leaf = :leaf, active_at = :active_at,
+       messages = messages + :messages, bytes = bytes + :bytes, tokens = tokens + :tokens,
+       path_messages = path_messages + :messages, path_bytes = path_bytes + :bytes, path_tokens = path_tokens + :tokens
+ WHERE home = :home AND session = :session;
+
+-- claim_id
+-- A new message's id. It fails (23502) if the search index does not know that the session was written to, or the tick is over.
+INSERT INTO plait.message_id (home, incarnation, id, key)
+VALUES (:home, (SELECT b.incarnation FROM plait.search_behind AS b
+                 WHERE b.home = :home AND b.incarnation = :incarnation
+                   AND :tick = (SELECT max(t.tick) FROM plait.tick AS t)), :id, :key);
+
+-- claim_ids
+-- The same for messages of many sessions.
+INSERT INTO plait.message_id (home, incarnation, id, key)
+SELECT new.home, (SELECT b.incarnation FROM plait.search_behind AS b
+                   WHERE b.home = new.home AND b.incarnation = new.incarnation
+                     AND :tick = (SELECT max(t.tick) FROM plait.tick AS t)), new.id, new.key
+  FROM unnest(:homes::uuid[], :incarnations::bigint[], :ids::text[], :keys::bigint[]) AS new (home, incarnation, id, key);
+
+-- add_messages
+-- Messages of many sessions.
+INSERT INTO plait.message (home, key, version, bytes, tokens, created_at, flags, format, role, id, body)
+SELECT new.home, new.key, new.version, new.bytes, new.tokens, new.created_at, new.flags, new.format, new.role, new.id, new.body
+  FROM unnest(:homes::uuid[], :keys::bigint[], :versions::bigint[], :sizes::bigint[], :tokens::bigint[],
+              :created::bigint[], :flags::bigint[], :formats::text[], :roles::text[], :ids::text[], :bodies::bytea[])
+    AS new (home, key, version, bytes, tokens, created_at, flags, format, role, id, body);
+
 -- server
 -- What kind of server this is, and whether the connection goes straight to it.
 SELECT pg_backend_pid(), current_setting('server_version_num')::int,
        (SELECT pg_encoding_to_char(encoding) FROM pg_catalog.pg_database WHERE datname = current_database()),
-       pg_is_in_recovery(), to_regclass('plait.meta') IS NOT NULL;
+       pg_is_in_recovery(), to_regclass('plait.meta') IS NOT NULL,
+       to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL;
 
 -- schema_version
 -- Which version of the schema there is.
@@ -93,3 +127,7 @@ SELECT 1 FROM plait.chunk WHERE scope = :scope AND attachment = :attachment AND 
 -- lock_home
 -- Wait until nobody writes to the sessions of a home any more.
 SELECT 1 FROM plait.session WHERE home = :home FOR NO KEY UPDATE;
+
+-- take_number
+-- Let the standby be waited for at the commit that follows, and so for all that was committed before.
+SELECT pg_current_xact_id();

@@ -31,11 +31,15 @@ class Settings(Struct, frozen=True):
 
 
 class Server(Struct, frozen=True):
-    """What a connection found out: whether it is plait's already, can be written, and goes straight to the server."""
+    """What a connection found out: whether it is plait's already, can be written, and goes straight to the server.
+
+    `distributed`: its tables may be spread over many servers, where a transaction over two of them costs much.
+    """
 
     has_schema: bool
     standby: bool
     direct: bool
+    distributed: bool = False
 
 
 def check_url(url: str) -> None:
@@ -69,14 +73,14 @@ def check(row: Any, backend_pid: int) -> Server:
     Where something stands between, which hands the connection to another client after each
     transaction, the process named at connecting is not the server's: then nothing is prepared there.
     """
-    pid, version, encoding, standby, has_schema = row
+    pid, version, encoding, standby, has_schema, distributed = row
     if version < SERVER_VERSION:
         raise StoreUnavailableError(f"the server is PostgreSQL {version // 10000}; plait needs 14 or newer")
     if encoding != ENCODING:
         raise StoreUnavailableError(
             f"the database has the encoding {encoding}; plait needs UTF8: create it with ENCODING 'UTF8' TEMPLATE template0"
         )
-    return Server(bool(has_schema), bool(standby), pid == backend_pid)
+    return Server(bool(has_schema), bool(standby), pid == backend_pid, bool(distributed))
 
 
 SERVER_QUERY = _SERVER

@@ -7,7 +7,7 @@ prepared at every ROLLBACK.
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from uuid import UUID
 
@@ -38,6 +38,7 @@ WAITED_IN_VAIN = "SyncRepWaitForLSN"
 _FATAL, _SYNC, _ABORTED = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.PIPELINE_ABORTED
 _TEXT, _BINARY = 0, 1
 _BYTEA = 17
+_kind_of: Callable[[Any], type[Any]] = type
 
 
 class Bodies(list[bytes]):
@@ -120,8 +121,7 @@ def packed(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
     given: list[bytes | None] = []
     formats: list[int] = []
     for value in values:
-        kind: type[Any] = type(value)
-        format = _TEXT
+        kind, format = _kind_of(value), _TEXT
         if kind is int:
             value = b"%d" % value
         elif kind is str:

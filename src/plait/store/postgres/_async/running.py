@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import psycopg
 
 from plait.pauses import rest_async
-from plait.store.plan import PlanFactory
+from plait.store.plan import Bind, PlanFactory
 from plait.store.postgres._async.connecting import AsyncLine, connect
-from plait.store.postgres._async.executor import AsyncExecutor
+from plait.store.postgres._async.executor import AsyncExecutor, Work
 from plait.store.postgres.errors import is_again, is_gone, translate
-from plait.store.postgres.evidence import Evidence, Overtaken
+from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
+from plait.store.postgres.guess import Batch, Guessed
 from plait.store.postgres.heads import Known
+from plait.store.postgres.lanes import AsyncLane, AsyncTurns, Waiting
 from plait.store.postgres.pool import AsyncPool, end
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import load, own
@@ -25,6 +28,7 @@ T = TypeVar("T")
 MAX_TRIES = 12
 """How often a plan is run that others keep getting in the way of."""
 
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
 STATEMENTS, OWN = load(), own()
 
@@ -35,7 +39,10 @@ class AsyncRunner:
     def __init__(self, settings: Settings, known: Known) -> None:
         self.settings = settings
         self.pool: AsyncPool[AsyncLine] = AsyncPool(settings.max_connections)
+        self._lane = AsyncLane()
+        self._turns = AsyncTurns()
         self._known = known
+        self._spread = False
 
     async def read(self, plan: PlanFactory[T]) -> T:
         """Run a plan in one snapshot."""
@@ -45,6 +52,74 @@ class AsyncRunner:
         """Commit a plan."""
         return await self._patiently(plan, writes=True)
 
+    async def join(self, plan: PlanFactory[Any], weight: int) -> Waiting:
+        """Let a plan that may be a plain append share a transaction with others; `done` if that has come about."""
+        item = Waiting(plan, weight)
+        await self._lane.run(item, self._together)
+        return item
+
+    async def alone(self, item: Waiting) -> Any:
+        """Do what a batch left undone, one caller of a session after the other.
+
+        The first finds out how the session stands; what the others will do may then be known.
+        """
+        async with self._turns.of(item.key, self.settings.busy_timeout_s):
+            if item.key is not None and self._known.last(item.key) is not None:
+                await self._lane.run(item, self._together)
+            return item.answer() if item.done else await self.write(item.plan)
+
+    async def _together(self, batch: list[Waiting]) -> None:
+        """Commit what of a batch can be worked out beforehand in one transaction; the rest its callers run by themselves."""
+        guesses = Batch(self._known.last, self._known.tick)
+        taken = [(item, guessed) for item in batch if (guessed := guesses.add(item)) is not None]
+        by_session = guesses.by_session()
+        try:
+            for groups in [[group] for group in by_session] if self._spread else [by_session]:
+                await self._bundle(groups)
+        finally:
+            for item, guessed in taken:
+                item.done, item.result, item.error = (
+                    guessed.done or guessed.error is not None,
+                    guessed.result,
+                    guessed.error,
+                )
+
+    async def _bundle(self, groups: list[list[Guessed]]) -> None:
+        """Commit appends in one transaction, and note in each whether that was done."""
+        if not groups:
+            return
+        executor: AsyncExecutor | None = None
+        try:
+            executor = self._executor(await self._connection())
+            await self._once(executor, Work(groups=groups))
+        except (Exception, *INTERRUPTIONS) as error:
+            for group in groups:
+                self._known.doubt(group[0].key)
+            unknown = executor is not None and executor.committing and is_unknown(error)
+            if executor is not None and unknown and await self._known_to_be_there(executor, groups):
+                self._done(groups)
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._done(groups)
+
+    async def _known_to_be_there(self, executor: AsyncExecutor, groups: list[list[Guessed]]) -> bool:
+        """Whether appends whose commit was not answered are there; if nobody can tell, each is told so."""
+        try:
+            return await self._settled(executor.evidence, time.monotonic() + self.settings.busy_timeout_s)
+        except Exception as error:
+            for group in groups:
+                for item in group:
+                    item.error = error
+            return False
+
+    def _done(self, groups: list[list[Guessed]]) -> None:
+        for group in groups:
+            self._known.note(group[-1].key, group[-1].head, group[-1].where, alone=True)
+            for item in group:
+                item.done = True
+                bound(item.binds)
+
     async def _patiently(self, plan: PlanFactory[T], *, writes: bool) -> T:
         deadline = time.monotonic() + self.settings.busy_timeout_s
         tries = 0
@@ -52,26 +127,27 @@ class AsyncRunner:
             tries += 1
             executor: AsyncExecutor | None = None
             try:
-                connection = await self._connection()
-                executor = AsyncExecutor(connection, STATEMENTS, OWN, self.settings, self._known)
-                result: T = await self._once(executor, plan, writes)
+                executor = self._executor(await self._connection())
+                result: T = await self._once(executor, Work(plan, writes))
                 return result
             except Exception as error:
-                if executor is not None and executor.committing and is_gone(error):
+                if executor is not None and executor.committing and is_unknown(error):
                     if await self._settled(executor.evidence, deadline):
-                        return self._bound(executor, executor.result)  # type: ignore[no-any-return]
+                        bound(executor.binds)
+                        return executor.result  # type: ignore[no-any-return]
                 elif not self._may_retry(error, tries, deadline):
                     raise translate(error) from error.__cause__
                 await rest_async(_pause_s(tries))
 
-    async def _once(self, executor: AsyncExecutor, plan: PlanFactory[T], writes: bool) -> T:
-        """Run a plan once; the connection goes back, if it is still good for another."""
+    async def _once(self, executor: AsyncExecutor, work: Work) -> Any:
+        """Do it once; the connection goes back, if it is still good for another."""
         connection = executor.connection
         sound = False
         try:
-            result = await (executor.write(plan) if writes else executor.read(plan))
+            result = await executor.perform(work)
             sound = True
-            return self._bound(executor, result)
+            bound(executor.binds)
+            return result
         except Exception as error:
             sound = await _undone(executor) and getattr(error, "sqlstate", None) not in SPOILED
             raise
@@ -81,11 +157,6 @@ class AsyncRunner:
             else:  # whoever interrupted it, what it was doing may still be going on
                 end(connection)
                 self.pool.release(None)
-
-    def _bound(self, executor: AsyncExecutor, result: T) -> T:
-        for bind in executor.binds:
-            bind.ref.incarnation = bind.incarnation
-        return result
 
     def _may_retry(self, error: Exception, tries: int, deadline: float) -> bool:
         if isinstance(error, Overtaken) or is_again(error):
@@ -102,14 +173,13 @@ class AsyncRunner:
             tries += 1
             try:
                 connection = await self._connection()
-                executor = AsyncExecutor(connection, STATEMENTS, OWN, self.settings, self._known)
                 try:
-                    return await executor.settled(evidence)
+                    return await self._executor(connection).settled(evidence)
                 finally:
                     end(connection)
                     self.pool.release(None)
             except Exception as error:
-                if not is_gone(error) or time.monotonic() > deadline:
+                if not is_unknown(error) or time.monotonic() > deadline:
                     raise translate(error) from error
                 self.pool.drop_idle()
             await rest_async(_pause_s(tries))
@@ -119,10 +189,26 @@ class AsyncRunner:
         if found is not None:
             return found
         try:
-            return await connect(self.settings)
+            made = await connect(self.settings)
         except BaseException:
             self.pool.release(None)
             raise
+        self._spread = made.server is not None and made.server.distributed
+        return made
+
+    def _executor(self, connection: AsyncLine) -> AsyncExecutor:
+        return AsyncExecutor(connection, STATEMENTS, OWN, self.settings, self._known)
+
+
+def bound(binds: Sequence[Bind]) -> None:
+    """Bind refs to the life of a session that their plans met."""
+    for bind in binds:
+        bind.ref.incarnation = bind.incarnation
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Whether a commit that ended so may have been done."""
+    return is_gone(error) or isinstance(error, Unsure | KeyboardInterrupt | SystemExit)
 
 
 async def _undone(executor: AsyncExecutor) -> bool:

@@ -15,7 +15,8 @@ from plait.logic.ids import STAGE_PREFIX
 from plait.store.plan import Ask, Bind, Claim, Do, Enter, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
 from plait.store.postgres import adapt, homes
 from plait.store.postgres._sync.connecting import Line
-from plait.store.postgres.evidence import Evidence, Overtaken
+from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
+from plait.store.postgres.guess import Guessed, items_of
 from plait.store.postgres.heads import HeadKey, Known, key_of, saved
 from plait.store.postgres.homes import Where
 from plait.store.postgres.settings import Settings
@@ -27,6 +28,9 @@ FETCH_ROWS = 200
 BEGINNING = 2
 """How many statements begin a write."""
 
+GUESS_WAIT_S = 0.2
+"""How long a batch waits for a session's row: who has it will have made the belief about it wrong."""
+
 NOT_COMMITTED = "the server did not commit"
 
 
@@ -37,6 +41,16 @@ class Taken(Struct):
     head: Head
     where: Where
     stood: Row
+    alone: bool
+    """Whether nobody else was seen to write to it since the last time."""
+
+
+class Work(Struct):
+    """What is to be done on a connection: a plan, or appends worked out before, by session."""
+
+    plan: PlanFactory[Any] | None = None
+    writes: bool = False
+    groups: Sequence[list[Guessed]] = ()
 
 
 class Executor:
@@ -67,6 +81,12 @@ class Executor:
 
     # -- whole plans -----------------------------------------------------------
 
+    def perform(self, work: Work) -> Any:
+        """Do one piece of work."""
+        if work.plan is None:
+            return self.together(work.groups)
+        return (self.write(work.plan) if work.writes else self.read(work.plan))
+
     def read(self, factory: PlanFactory[T]) -> T:
         """Run a plan that only reads, in one snapshot."""
         self._hold("begin_read")
@@ -84,9 +104,7 @@ class Executor:
     def write(self, factory: PlanFactory[T]) -> T:
         """Run a plan and commit what it wrote."""
         self._writes = True
-        wait, most = self._settings.busy_timeout_s, self._settings.statement_timeout_s
-        self._hold("begin_write")
-        self._hold("limits", (_ms(wait), _ms(most)))
+        self._begin()
         self.result = result = self._run(factory)
         self._flush()
         if self.connection.pgconn.transaction_status == TransactionStatus.IDLE and len(self._held) == BEGINNING:
@@ -96,10 +114,33 @@ class Executor:
             if item.id.startswith(STAGE_PREFIX) and _stand(item.head) != item.stood:
                 self.evidence.of_stage(item.where, item.head.session, _stand(item.head))
         self.committing = True
-        if (self._send_all())[-1].command_status != b"COMMIT":
-            raise Overtaken(NOT_COMMITTED)  # PostgreSQL answers ROLLBACK where an error came before
-        self._known.note((key, item.head) for key, item in self._taken.items())
+        self._committed()
+        for key, item in self._taken.items():
+            self._known.note(key, item.head, item.where, alone=item.alone)
         return result
+
+    def together(self, groups: Sequence[list[Guessed]]) -> None:
+        """Commit appends that were worked out before, those of each session after one another."""
+        self._begin(GUESS_WAIT_S)
+        self._held += items_of(groups)
+        self._hold("commit")
+        self.evidence = groups[0][0].evidence
+        self.committing = True
+        self._committed()
+
+    def _begin(self, wait_s: float | None = None) -> None:
+        wait = self._settings.busy_timeout_s if wait_s is None else min(wait_s, self._settings.busy_timeout_s)
+        self._hold("begin_write")
+        self._hold("limits", (_ms(wait), _ms(self._settings.statement_timeout_s)))
+
+    def _committed(self) -> list[PGresult]:
+        """Send what was held back, a commit last."""
+        results = self._send_all()
+        if results[-1].command_status != b"COMMIT":
+            raise Overtaken(NOT_COMMITTED)  # PostgreSQL answers ROLLBACK where an error came before
+        if self.connection.unsure:
+            raise Unsure
+        return results
 
     def _run(self, factory: PlanFactory[T]) -> T:
         plan: Plan[T] = factory()
@@ -142,10 +183,10 @@ class Executor:
         if evidence.query is None:
             return False
         self._where = evidence.where
-        statement = self._own[evidence.query]
-        self._held.append((self._own["lock_home"].query, self._own["lock_home"].values((), evidence.where)))
-        self._held.append((statement.query, statement.values(evidence.args, evidence.where)))
-        rows = self.connection.rows((self._send_all())[-1])
+        self._begin()
+        for name, args in (("lock_home", ()), ("take_number", ()), (evidence.query, evidence.args), ("commit", ())):
+            self._hold(name, args)
+        rows = self.connection.rows((self._committed())[-2])
         return bool(rows) and tuple(rows[0]) == evidence.answer
 
     def _ask(self, step: Ask) -> list[Row]:
@@ -182,6 +223,9 @@ class Executor:
         where = self._where if step.into is None else replace(self._where, other_home=homes.of_session(step.into).home)
         statement = self._statements[step.query]
         self.evidence.of_step(step.query, where, [step.args])
+        if step.query == "drop_search_marks":
+            for item in self._taken.values():
+                item.head.to_mark = True
         if not statement.answers:
             self._held.append((statement.query, statement.values(step.args, where)))
             return []
@@ -210,8 +254,8 @@ class Executor:
             return None
         head = Head.of(found)
         head.writing, head.searched, head.to_mark = True, True, not marked
-        self._known.recall(key, head)
-        self._taken[key] = Taken(ref.id, head, where, _stand(head))
+        alone = self._known.recall(key, head)
+        self._taken[key] = Taken(ref.id, head, where, _stand(head), alone)
         return head
 
     def _lock(self, name: tuple[str, str, str]) -> tuple[Row | None, bool]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import psycopg
 
 from plait.pauses import rest
-from plait.store.plan import PlanFactory
+from plait.store.plan import Bind, PlanFactory
 from plait.store.postgres._sync.connecting import Line, connect
-from plait.store.postgres._sync.executor import Executor
+from plait.store.postgres._sync.executor import Executor, Work
 from plait.store.postgres.errors import is_again, is_gone, translate
-from plait.store.postgres.evidence import Evidence, Overtaken
+from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
+from plait.store.postgres.guess import Batch, Guessed
 from plait.store.postgres.heads import Known
+from plait.store.postgres.lanes import Lane, Turns, Waiting
 from plait.store.postgres.pool import Pool, end
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import load, own
@@ -25,6 +28,7 @@ T = TypeVar("T")
 MAX_TRIES = 12
 """How often a plan is run that others keep getting in the way of."""
 
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
 STATEMENTS, OWN = load(), own()
 
@@ -35,7 +39,10 @@ class Runner:
     def __init__(self, settings: Settings, known: Known) -> None:
         self.settings = settings
         self.pool: Pool[Line] = Pool(settings.max_connections)
+        self._lane = Lane()
+        self._turns = Turns()
         self._known = known
+        self._spread = False
 
     def read(self, plan: PlanFactory[T]) -> T:
         """Run a plan in one snapshot."""
@@ -45,6 +52,74 @@ class Runner:
         """Commit a plan."""
         return self._patiently(plan, writes=True)
 
+    def join(self, plan: PlanFactory[Any], weight: int) -> Waiting:
+        """Let a plan that may be a plain append share a transaction with others; `done` if that has come about."""
+        item = Waiting(plan, weight)
+        self._lane.run(item, self._together)
+        return item
+
+    def alone(self, item: Waiting) -> Any:
+        """Do what a batch left undone, one caller of a session after the other.
+
+        The first finds out how the session stands; what the others will do may then be known.
+        """
+        with self._turns.of(item.key, self.settings.busy_timeout_s):
+            if item.key is not None and self._known.last(item.key) is not None:
+                self._lane.run(item, self._together)
+            return item.answer() if item.done else self.write(item.plan)
+
+    def _together(self, batch: list[Waiting]) -> None:
+        """Commit what of a batch can be worked out beforehand in one transaction; the rest its callers run by themselves."""
+        guesses = Batch(self._known.last, self._known.tick)
+        taken = [(item, guessed) for item in batch if (guessed := guesses.add(item)) is not None]
+        by_session = guesses.by_session()
+        try:
+            for groups in [[group] for group in by_session] if self._spread else [by_session]:
+                self._bundle(groups)
+        finally:
+            for item, guessed in taken:
+                item.done, item.result, item.error = (
+                    guessed.done or guessed.error is not None,
+                    guessed.result,
+                    guessed.error,
+                )
+
+    def _bundle(self, groups: list[list[Guessed]]) -> None:
+        """Commit appends in one transaction, and note in each whether that was done."""
+        if not groups:
+            return
+        executor: Executor | None = None
+        try:
+            executor = self._executor(self._connection())
+            self._once(executor, Work(groups=groups))
+        except (Exception, *INTERRUPTIONS) as error:
+            for group in groups:
+                self._known.doubt(group[0].key)
+            unknown = executor is not None and executor.committing and is_unknown(error)
+            if executor is not None and unknown and self._known_to_be_there(executor, groups):
+                self._done(groups)
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._done(groups)
+
+    def _known_to_be_there(self, executor: Executor, groups: list[list[Guessed]]) -> bool:
+        """Whether appends whose commit was not answered are there; if nobody can tell, each is told so."""
+        try:
+            return self._settled(executor.evidence, time.monotonic() + self.settings.busy_timeout_s)
+        except Exception as error:
+            for group in groups:
+                for item in group:
+                    item.error = error
+            return False
+
+    def _done(self, groups: list[list[Guessed]]) -> None:
+        for group in groups:
+            self._known.note(group[-1].key, group[-1].head, group[-1].where, alone=True)
+            for item in group:
+                item.done = True
+                bound(item.binds)
+
     def _patiently(self, plan: PlanFactory[T], *, writes: bool) -> T:
         deadline = time.monotonic() + self.settings.busy_timeout_s
         tries = 0
@@ -52,26 +127,27 @@ class Runner:
             tries += 1
             executor: Executor | None = None
             try:
-                connection = self._connection()
-                executor = Executor(connection, STATEMENTS, OWN, self.settings, self._known)
-                result: T = self._once(executor, plan, writes)
+                executor = self._executor(self._connection())
+                result: T = self._once(executor, Work(plan, writes))
                 return result
             except Exception as error:
-                if executor is not None and executor.committing and is_gone(error):
+                if executor is not None and executor.committing and is_unknown(error):
                     if self._settled(executor.evidence, deadline):
-                        return self._bound(executor, executor.result)  # type: ignore[no-any-return]
+                        bound(executor.binds)
+                        return executor.result  # type: ignore[no-any-return]
                 elif not self._may_retry(error, tries, deadline):
                     raise translate(error) from error.__cause__
                 rest(_pause_s(tries))
 
-    def _once(self, executor: Executor, plan: PlanFactory[T], writes: bool) -> T:
-        """Run a plan once; the connection goes back, if it is still good for another."""
+    def _once(self, executor: Executor, work: Work) -> Any:
+        """Do it once; the connection goes back, if it is still good for another."""
         connection = executor.connection
         sound = False
         try:
-            result = (executor.write(plan) if writes else executor.read(plan))
+            result = executor.perform(work)
             sound = True
-            return self._bound(executor, result)
+            bound(executor.binds)
+            return result
         except Exception as error:
             sound = _undone(executor) and getattr(error, "sqlstate", None) not in SPOILED
             raise
@@ -81,11 +157,6 @@ class Runner:
             else:  # whoever interrupted it, what it was doing may still be going on
                 end(connection)
                 self.pool.release(None)
-
-    def _bound(self, executor: Executor, result: T) -> T:
-        for bind in executor.binds:
-            bind.ref.incarnation = bind.incarnation
-        return result
 
     def _may_retry(self, error: Exception, tries: int, deadline: float) -> bool:
         if isinstance(error, Overtaken) or is_again(error):
@@ -102,14 +173,13 @@ class Runner:
             tries += 1
             try:
                 connection = self._connection()
-                executor = Executor(connection, STATEMENTS, OWN, self.settings, self._known)
                 try:
-                    return executor.settled(evidence)
+                    return self._executor(connection).settled(evidence)
                 finally:
                     end(connection)
                     self.pool.release(None)
             except Exception as error:
-                if not is_gone(error) or time.monotonic() > deadline:
+                if not is_unknown(error) or time.monotonic() > deadline:
                     raise translate(error) from error
                 self.pool.drop_idle()
             rest(_pause_s(tries))
@@ -119,10 +189,26 @@ class Runner:
         if found is not None:
             return found
         try:
-            return connect(self.settings)
+            made = connect(self.settings)
         except BaseException:
             self.pool.release(None)
             raise
+        self._spread = made.server is not None and made.server.distributed
+        return made
+
+    def _executor(self, connection: Line) -> Executor:
+        return Executor(connection, STATEMENTS, OWN, self.settings, self._known)
+
+
+def bound(binds: Sequence[Bind]) -> None:
+    """Bind refs to the life of a session that their plans met."""
+    for bind in binds:
+        bind.ref.incarnation = bind.incarnation
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Whether a commit that ended so may have been done."""
+    return is_gone(error) or isinstance(error, Unsure | KeyboardInterrupt | SystemExit)
 
 
 def _undone(executor: Executor) -> bool:

@@ -58,7 +58,7 @@ def end() -> None:
         return
     folder = Path(os.environ.pop(FOLDER, ""))
     if (folder / "server.json").exists():
-        _run(folder, "pg_ctl", "-D", str(folder / "data"), "-m", "immediate", "stop", check=False)
+        run(folder, "pg_ctl", "-D", str(folder / "data"), "-m", "immediate", "stop", check=False)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -73,6 +73,14 @@ def server_url() -> str:
         if os.environ.get(REQUIRED):
             raise
         pytest.skip(f"no PostgreSQL: {type(error).__name__}: {error}")
+
+
+def programs() -> Path:
+    """Where the server's programs are; skips the test if it is another's server."""
+    folder = Path(os.environ.get(FOLDER, ""))
+    if os.environ.get(DSN) or not (folder / "bin").exists():
+        pytest.skip("needs a server of the tests' own")
+    return folder / "bin"
 
 
 _free: list[str] = []
@@ -168,17 +176,18 @@ def _start(folder: Path) -> dict[str, Any]:
 
 def _started(folder: Path) -> dict[str, Any]:
     data, port = folder / "data", free_port()
-    _run(folder, "initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
+    run(folder, "initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
     options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     options += f" -p {port} -k {folder}"
-    _run(folder, "pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
+    run(folder, "pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
     if OWNER in os.environ:
         command = ["sh", "-c", GUARD, "sh", os.environ[OWNER], str(folder)]
         subprocess.run(command, check=True, start_new_session=True)
     return {"url": f"postgresql://postgres@127.0.0.1:{port}", "port": port, "data": str(data)}
 
 
-def _run(folder: Path, program: str, *args: str, check: bool = True) -> None:
+def run(folder: Path, program: str, *args: str, check: bool = True) -> None:
+    """Run one of the server's programs as the user that the server belongs to."""
     user = USER if os.geteuid() == 0 else None
     with open(folder / f"{program}.out", "w") as out:  # a pipe would be held open by the server
         command = [str(folder / "bin" / program), *args]

@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install -qq
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test soak check adapters bench unasync clean
+.PHONY: demo test soak check adapters nightly bench unasync clean
 
 demo: $(VENV)/.plait  ## a short tour on the terminal
 	@$(PY) -m plait.demo
@@ -18,6 +18,12 @@ test: $(VENV)/.dev  ## every test at the short dose (ARGS="..." goes to pytest)
 
 soak: $(VENV)/.dev  ## the same tests at the full dose: hours
 	PLAIT_DOSE=soak $(PYTEST) -o faulthandler_timeout=0 --durations=30 $(ARGS)
+
+nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL tests through PgBouncer (Debian: pgbouncer)
+	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || { echo "install pgbouncer first" >&2; exit 1; }
+	PLAIT_DOSE=short PLAIT_TEST_POSTGRES_REQUIRED=1 PLAIT_TEST_POSTGRES_POOLED=1 $(PYTEST) \
+		tests/postgres tests/property/test_served_machine.py \
+		tests/conformance/_async/test_postgres_store.py tests/conformance/_sync/test_postgres_store.py $(ARGS)
 
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check

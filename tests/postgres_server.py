@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -23,6 +24,9 @@ OWNER = "PLAIT_TEST_POSTGRES_OWNER"
 REQUIRED = "PLAIT_TEST_POSTGRES_REQUIRED"
 DSN = "PLAIT_TEST_POSTGRES_DSN"
 """A server that is there already, to be used instead: a URL of a user who may make databases."""
+
+POOLED = "PLAIT_TEST_POSTGRES_POOLED"
+"""Set: every test reaches its server through PgBouncer."""
 
 GUARD = """(
 while kill -0 "$1" 2>/dev/null; do sleep 2; done
@@ -58,6 +62,9 @@ def end() -> None:
         return
     folder = Path(os.environ.pop(FOLDER, ""))
     if (folder / "server.json").exists():
+        pooler = json.loads((folder / "server.json").read_text()).get("pooler")
+        if pooler:
+            os.kill(pooler, signal.SIGKILL)
         run(folder, "pg_ctl", "-D", str(folder / "data"), "-m", "immediate", "stop", check=False)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -68,7 +75,8 @@ def server_url() -> str:
     if given:
         return given
     try:
-        return str(_server(Path(os.environ[FOLDER]))["url"])
+        found = _server(Path(os.environ[FOLDER]))
+        return str(found["pooled" if os.environ.get(POOLED) else "url"])
     except Exception as error:
         if os.environ.get(REQUIRED):
             raise
@@ -183,7 +191,19 @@ def _started(folder: Path) -> dict[str, Any]:
     if OWNER in os.environ:
         command = ["sh", "-c", GUARD, "sh", os.environ[OWNER], str(folder)]
         subprocess.run(command, check=True, start_new_session=True)
-    return {"url": f"postgresql://postgres@127.0.0.1:{port}", "port": port, "data": str(data)}
+    facts = {"url": f"postgresql://postgres@127.0.0.1:{port}", "port": port, "data": str(data)}
+    if os.environ.get(POOLED):
+        from tests import postgres_pooler
+
+        (folder / "pooler").mkdir()
+        facts["pooled"], facts["pooler"] = postgres_pooler.start(folder / "pooler", port)
+    return facts
+
+
+def server_port() -> int:
+    """The port of the tests' own server, whatever stands before it."""
+    programs()
+    return int(_server(Path(os.environ[FOLDER]))["port"])
 
 
 def run(folder: Path, program: str, *args: str, check: bool = True) -> None:

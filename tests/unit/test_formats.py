@@ -15,7 +15,7 @@ from plait.model import Format, Json
 
 NATIVE, OPENAI, CHAT = (formats.named(name) for name in ("plait", "openai", "openai-chat"))
 
-KNOWN = ["plait", "pi", "claude-code", "chatgpt", "adk", "pydantic-ai", "openai", "openai-chat"]
+KNOWN = ["plait", "pi", "claude-code", "chatgpt", "adk", "pydantic-ai", "langchain", "openai", "openai-chat"]
 OWN = [format for format in formats.FORMATS if format.name in ("plait", "openai", "openai-chat")]
 """Those whose message says all of itself; the others are lines of transcripts, held by their own tests."""
 
@@ -56,7 +56,7 @@ NO_MESSAGES: list[Json] = [
     {"role": "model", "parts": [{"text": "Hi"}]},
     {"role": "user", "parts": [{"type": "text", "text": "a"}, {"type": 3}]},
     {"role": "user", "parts": ["Hi"]},
-    {"type": "human", "data": {"content": "Hi"}},
+    {"type": "robot", "data": {"content": "Hi"}},
     {"kind": "request", "parts": [{"no_part_kind": "user-prompt"}]},
 ]
 
@@ -98,8 +98,8 @@ def test_the_refusal_says_what_is_wrong_and_where(message: Json, path: str, word
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=rf"'langchain' \(known: {', '.join(KNOWN)}\)"):
-        formats.named("langchain")
+    with pytest.raises(UsageError, match=rf"'haystack' \(known: {', '.join(KNOWN)}\)"):
+        formats.named("haystack")
 
 
 def test_the_built_in_formats_are_listed_in_order() -> None:

@@ -1,6 +1,6 @@
 """Which kinds of message plait can read: the registry of formats.
 
-Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`), `pydantic-ai`
+Built in are `plait` (native messages), `openai` (Responses items), `openai-chat` (`{role, content}`), `pydantic-ai`, `langchain`
 and the lines of `pi`, `claude-code` and `chatgpt` transcripts. A format built in is a class with
 the methods of `plait.Format` in a module of its own here (what it reads parts into stands in
 `native`), one object of it in `FORMATS`, and a row in docs/reference/adapters.md. It imports
@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 from plait.errors import InvalidMessageError, UsageError
 from plait.formats import native
 from plait.formats.adk import ADK
+from plait.formats.langchain import LangChain
 from plait.formats.openai import OpenAI
 from plait.formats.openai_chat import OpenAIChat
 from plait.formats.pydantic_ai import PydanticAI
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 NATIVE: Final[Format] = native.FORMAT
-FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, ADK(), PydanticAI(), OpenAI(), OpenAIChat())
+FORMATS: Final[tuple[Format, ...]] = (NATIVE, *TRANSCRIPTS, ADK(), PydanticAI(), LangChain(), OpenAI(), OpenAIChat())
 """The formats built in, in the order in which they are asked whether a message is theirs: the most particular first."""
 
 

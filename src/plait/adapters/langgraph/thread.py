@@ -1,0 +1,282 @@
+"""What a saver remembers of a thread: where its lists of messages lie, and what has been written lately.
+
+Nothing here is needed to read or to be right; it is what makes a checkpoint cost what is new in it. It is
+filled by what is read and what is written, and may be forgotten at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage
+
+import plait
+from plait.adapters.langgraph import layout, rows, values
+from plait.adapters.langgraph.rows import Place
+from plait.adapters.langgraph.values import Text, Typed
+from plait.logic.ids import MAX_ID_BYTES
+
+THREADS: Final = 64
+TEXTS: Final = 64
+RECENT: Final = 64
+RECENT_BYTES: Final = 4 << 20
+LEAST_BODY_BYTES: Final = 256
+
+Chain = tuple[str | None, list[tuple[str, dict[str, Any]]]]
+Segment = list[Any]
+"""`[seq of the first, id of the last, id of the one before it]`; seq 0: from the root."""
+
+
+class Listed:
+    """A list of messages as it was stored: what each said then, and where it is."""
+
+    def __init__(self) -> None:
+        self.types: list[type[BaseMessage]] = []
+        self.said: list[dict[str, Any]] = []
+        self.extra: list[dict[str, Any] | None] = []
+        self.places: list[Place] = []
+        self.segments: list[Segment] = []
+
+    def add(self, message: BaseMessage, place: Place, said: dict[str, Any] | None = None) -> None:
+        """One more message at the end."""
+        self.types.append(type(message))
+        self.said.append(rows.snapshot(message) if said is None else said)
+        self.extra.append(message.__pydantic_extra__)
+        self._extend(place)
+
+    def _extend(self, place: Place) -> None:
+        before = self.places[-1] if self.places else None
+        if before is not None and place.parent_id == before.id:
+            self.segments[-1] = [self.segments[-1][0], place.id, before.id]
+        else:
+            first = 0 if before is None and place.parent_id is None else place.seq
+            self.segments.append([first, place.id, ""])
+        self.places.append(place)
+
+    def first(self, count: int) -> Listed:
+        """The first of them."""
+        part = Listed()
+        part.types, part.said, part.extra = self.types[:count], self.said[:count], self.extra[:count]
+        if count == len(self.places):
+            part.places, part.segments = list(self.places), list(self.segments)
+            return part
+        for place in self.places[:count]:
+            part._extend(place)
+        return part
+
+    def common(self, messages: Sequence[BaseMessage]) -> int:
+        """How many of these messages are, to the letter, the first of them; each comparison is of all at once."""
+        n = min(len(messages), len(self.places))
+        types, said = [type(m) for m in messages[:n]], [m.__dict__ for m in messages[:n]]
+        extra = [m.__pydantic_extra__ for m in messages[:n]]
+        if types == self.types[:n] and said == self.said[:n] and extra == self.extra[:n]:
+            return n
+        return next(i for i in range(n) if not self.is_at(i, messages[i]))
+
+    def is_at(self, n: int, message: BaseMessage) -> bool:
+        """Whether the n-th is this message, to the letter."""
+        same = self.types[n] is type(message) and self.said[n] == message.__dict__
+        return same and self.extra[n] == message.__pydantic_extra__
+
+
+class Laid:
+    """A list of messages as it is to be stored, and the messages that come to the session for it."""
+
+    def __init__(self, listed: Listed) -> None:
+        self.listed = listed
+        self.chains: list[Chain] = []
+        self.fresh: list[tuple[int, str]] = []
+        """Which of the list are new, and under which ids."""
+
+    @property
+    def leaf(self) -> str:
+        return self.listed.places[-1].id
+
+
+class Thread:
+    """One thread."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[str, str], Listed] = {}
+        self.newest: Listed | None = None
+        self.known: dict[str, tuple[type[BaseMessage], dict[str, Any], Place]] = {}
+        self.taken: set[str] = set()
+        """Ids that the write which is being made gives out."""
+        self.there: set[str] = set()
+        """Ids that others have given out: they are somebody's already."""
+        self.leaf: str | None = None
+        self.main: str | None = None
+        self.texts: deque[Text] = deque(maxlen=TEXTS)
+        self.recent: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def lay(self, namespace: str, channel: str, messages: Sequence[BaseMessage], serde: Any, *, plain: bool) -> Laid:
+        """Where the messages of a list are, or are to be: those that are in the session already stay where they are."""
+        base = self.lists.get((namespace, channel)) or self.newest or Listed()
+        n = base.common(messages)
+        laid = Laid(base.first(n))
+        cursor = n
+        for message in messages[n:]:
+            place = self._known(message)
+            if place is None and message.id is None:
+                cursor, place = _found(base, cursor, message)
+            if place is None:
+                place = self._new(laid, message, serde, plain)
+            laid.listed.add(message, place)
+        return laid
+
+    def _known(self, message: BaseMessage) -> Place | None:
+        found = self.known.get(message.id or "")
+        if found is None or found[0] is not type(message) or found[1] != message.__dict__:
+            return None
+        return found[2]
+
+    def _new(self, laid: Laid, message: BaseMessage, serde: Any, plain: bool) -> Place:
+        row = rows.row_of(message, serde, plain=plain)
+        parent = laid.listed.places[-1].id if laid.listed.places else None
+        id = self._id(message, row)
+        if laid.chains and laid.chains[-1][1][-1][0] == parent:
+            laid.chains[-1][1].append((id, row))
+        else:
+            laid.chains.append((parent, [(id, row)]))
+        laid.fresh.append((len(laid.listed.places), id))
+        self.taken.add(id)
+        return Place(id, 0, parent)
+
+    def _id(self, message: BaseMessage, row: dict[str, Any]) -> str:
+        """The message's own id, if that is one of a session's and not in use; else one made from it, or a new one."""
+        own = message.id
+        if own and own not in self.taken | self.there and own not in self.known and _can_be(own):
+            return own
+        if own:
+            digest = hashlib.blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+            other = f"{own}~{digest}"
+            if other not in self.taken | self.there and _can_be(other):
+                return other
+        return str(uuid.uuid4())
+
+    def settle(self, namespace: str, channel: str, laid: Laid, seqs: dict[str, tuple[int, str | None]]) -> None:
+        """Remember a list that has been stored, with the seqs that its new messages got."""
+        listed = laid.listed
+        for n, id in laid.fresh:
+            seq, parent_id = seqs[id]
+            listed.places[n] = Place(id, seq, parent_id)
+        self.remember(namespace, channel, listed)
+
+    def remember(self, namespace: str, channel: str, listed: Listed) -> None:
+        """This is what a channel's list is now."""
+        before = self.lists.get((namespace, channel))
+        start = 0
+        if before is not None and len(before.places) <= len(listed.places):
+            start = len(before.places) if before.places == listed.places[: len(before.places)] else 0
+        for n in range(start, len(listed.places)):
+            id = listed.said[n].get("id")
+            if id:
+                self.known[id] = (listed.types[n], listed.said[n], listed.places[n])
+        self.lists[namespace, channel] = self.newest = listed
+
+    def learn(self, id: str, row: dict[str, Any], message: Any, serde: Any) -> None:
+        """A message was found in the session under an id that was to be used."""
+        self.there.add(id)
+        if isinstance(message, plait.Message) and message.to_dict() == row:
+            restored = rows.restore(row, serde)
+            own = restored.id
+            if own:
+                place = Place(message.id, message.seq, message.parent_id)
+                self.known[own] = (type(restored), rows.snapshot(restored), place)
+
+    # -- texts that need not be written twice
+
+    def note(self, key: bytes, entry: Any, typed: Sequence[Typed]) -> None:
+        """Remember a record that holds much, in case messages with its texts come to the session next."""
+        if sum(len(data) for _, data in typed) < LEAST_BODY_BYTES:
+            return
+        with self._lock:
+            self.recent[key] = (entry, typed)
+            while len(self.recent) > RECENT or _size(self.recent) > RECENT_BYTES:
+                self.recent.popitem(last=False)
+
+    def again(self, texts: Sequence[Text]) -> dict[bytes, bytes]:
+        """Records written lately, anew, without the texts that are in the session now."""
+        if not texts:
+            return {}
+        with self._lock:
+            recent = list(self.recent.items())
+        found: dict[bytes, bytes] = {}
+        for key, (entry, typed) in recent:
+            stored = [values.cut(one, texts) for one in typed]
+            if any(stored):
+                made = [cut or list(one) for cut, one in zip(stored, typed, strict=True)]
+                found[key] = entry(made)
+        return found
+
+    def forget(self, keys: Iterable[bytes] | None = None) -> None:
+        """These records, or all, need not be written anew."""
+        with self._lock:
+            for key in list(self.recent if keys is None else keys):
+                self.recent.pop(key, None)
+
+    def lately(self) -> list[Text]:
+        """Texts of the messages that came last."""
+        with self._lock:
+            return list(self.texts)
+
+    def came(self, texts: Sequence[Text]) -> None:
+        """Messages with these texts have come to the session."""
+        with self._lock:
+            self.texts.extend(texts)
+
+
+class Threads:
+    """The threads that were used last."""
+
+    def __init__(self) -> None:
+        self._threads: OrderedDict[str, Thread] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, id: str) -> Thread:
+        """What is remembered of a thread."""
+        with self._lock:
+            thread = self._threads.pop(id, None) or Thread()
+            self._threads[id] = thread
+            while len(self._threads) > THREADS:
+                self._threads.popitem(last=False)
+        return thread
+
+    def forget(self, id: str) -> None:
+        """Remember nothing of a thread."""
+        with self._lock:
+            self._threads.pop(id, None)
+
+
+def _found(base: Listed, start: int, message: BaseMessage) -> tuple[int, Place | None]:
+    """A message without an id in the rest of the list that it was in before, and where to go on from."""
+    for n in range(start, len(base.places)):
+        if base.is_at(n, message):
+            return n + 1, base.places[n]
+    return start, None
+
+
+def _can_be(id: str) -> bool:
+    """Whether a session takes this as a message's id."""
+    data = values.encoded(id)
+    return data is not None and 0 < len(data) <= MAX_ID_BYTES and id.isprintable() and not id.isspace()
+
+
+def _size(recent: OrderedDict[bytes, Any]) -> int:
+    return sum(len(data) for _, typed in recent.values() for _, data in typed)
+
+
+def pack_segments(segments: Sequence[Segment]) -> list[Any]:
+    """Segments as a record has them."""
+    return [[seq, layout.short(last), layout.short(before) if before else b""] for seq, last, before in segments]
+
+
+def unpack_segments(stored: Sequence[Any]) -> list[Segment]:
+    """Segments again."""
+    return [[seq, layout.long(last), layout.long(before) if before else ""] for seq, last, before in stored]

@@ -1,0 +1,318 @@
+"""Real agents of ADK on plait, offline: tools in parallel, a killed process, streams, context, compaction, the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.adk", reason="needs google-adk: pip install 'plait[adk]'")
+
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.apps.app import App
+from google.adk.cli import service_registry
+from google.adk.events.event import Event
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.tools.preload_memory_tool import PreloadMemoryTool
+from google.genai import types
+from pydantic import Field
+
+import plait
+from plait.adapters.adk import (
+    ArtifactServiceByUri,
+    Compaction,
+    CompactionPlugin,
+    ContextToolset,
+    MemoryServiceByUri,
+    PlaitMemoryService,
+    PlaitSessionService,
+    SessionServiceByUri,
+    instruction,
+)
+
+ROOT = Path(__file__).parents[2]
+ANN: dict[str, str] = {"app_name": "shop", "user_id": "ann"}
+MEMORY = plait.BlockSpec("memory", description="Facts about the user", max_tokens=200)
+
+
+def said(text: str) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=text)])
+
+
+def words(text: str) -> LlmResponse:
+    return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
+
+
+def calls(**tools: dict[str, Any]) -> LlmResponse:
+    made = [types.Part(function_call=types.FunctionCall(name=name, args=args)) for name, args in tools.items()]
+    return LlmResponse(content=types.Content(role="model", parts=made))
+
+
+def flat(request: LlmRequest) -> list[tuple[str, str]]:
+    """What a model is shown: who, and a word for each part; calls and answers must be paired."""
+    shown: list[tuple[str, str]] = []
+    open_calls: set[str] = set()
+    for content in request.contents:
+        for part in content.parts or []:
+            if part.function_call:
+                open_calls.add(part.function_call.name or "")
+                shown.append(("call", part.function_call.name or ""))
+            elif part.function_response:
+                open_calls.remove(part.function_response.name or "")
+                shown.append(("answer", json.dumps(part.function_response.response)))
+            else:
+                assert not open_calls, "no provider takes words between a call and its answer"
+                shown.append((content.role or "", part.text or ""))
+    return shown
+
+
+class Scripted(BaseLlm):
+    """Answers with what `script` says to what it is shown, in pieces where it is asked to stream."""
+
+    model: str = "scripted"
+    script: Any = None
+    seen: list[Any] = Field(default_factory=list)
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        self.seen.append((flat(llm_request), str(llm_request.config.system_instruction or "")))
+        answer: LlmResponse = self.script(llm_request)
+        text = answer.content and answer.content.parts and answer.content.parts[0].text
+        if stream and text:
+            for piece in (text[:3], text[3:]):
+                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=piece)]), partial=True)
+        yield answer
+
+
+@pytest.fixture
+async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(tmp_path / "store.db", durability="process") as opened:
+        yield opened
+
+
+async def run(runner: Runner, text: str, *, stream: bool = False) -> list[str]:
+    config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
+    found: list[str] = []
+    async for event in runner.run_async(user_id="ann", session_id="s", new_message=said(text), run_config=config):
+        if event.is_final_response() and event.content and event.content.parts:
+            found.append(event.content.parts[0].text or "")
+    return found
+
+
+PROGRAM = """
+import asyncio, os, signal, sys
+import plait
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.runners import Runner
+from plait.adapters.adk import PlaitSessionService
+from tests.adapters.test_adk_agents import Scripted, calls, run, words
+
+path, stream, step = sys.argv[1], sys.argv[2] == "streamed", sys.argv[3]
+
+async def weather(city: str) -> str:
+    "The weather in a city."
+    return f"sun in {city}"
+
+async def traffic(city: str) -> str:
+    "The traffic in a city."
+    if step == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "none"
+
+def script(request):
+    last = request.contents[-1].parts[-1]
+    if last.function_response:
+        return words("Both are fine.")
+    if "Lyon" in (last.text or ""):
+        return calls(weather={"city": "Lyon"}, traffic={"city": "Lyon"})
+    return words("You are welcome.")
+
+async def main():
+    async with plait.open_async(path) as sessions:
+        model = Scripted(script=script)
+        runner = Runner(app_name="shop", agent=LlmAgent(name="guide", model=model, tools=[weather, traffic]),
+                        session_service=PlaitSessionService(sessions), auto_create_session=True)
+        asked = {"killed": "How is Lyon?", "resumed": "Lyon, once more?", "thanked": "Thanks."}[step]
+        print(await run(runner, asked, stream=stream), [shown for shown, _ in model.seen], sep="|", flush=True)
+
+asyncio.run(main())
+"""
+
+
+def child(file: Path, how: str, step: str, *, killed: bool = False) -> list[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    program = [sys.executable, "-c", PROGRAM, str(file), how, step]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
+    return done.stdout.strip().split("|")
+
+
+@pytest.mark.parametrize("how", ["streamed", "whole"])
+def test_a_run_that_was_killed_between_calls_and_answers_goes_on_elsewhere(how: str, tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    child(file, how, "killed", killed=True)
+    with plait.open(file) as opened:
+        chat = opened.scoped("shop", "ann").session("s")
+        assert [message.role for message in chat.history()] == ["user", "assistant"]
+        legal = [message.role for message in chat.history(for_model=True) if isinstance(message, plait.Message)]
+        assert legal == ["user", "assistant", "tool"], "the view answers the calls; nothing is stored"
+    answer, shown = child(file, how, "resumed")
+    assert answer == "['Both are fine.']"
+    assert "sun in Lyon" in shown and shown.count("'call', 'weather'") == 1, "the calls that were cut off are not shown"
+    answer, shown = child(file, how, "thanked")
+    assert answer == "['You are welcome.']" and "sun in Lyon" in shown
+    with plait.open(file) as opened:
+        chat = opened.scoped("shop", "ann").session("s")
+        roles = [message.role for message in chat.history()]
+        assert roles == ["user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant"]
+        assert [hit.role for hit in chat.search("welcome")] == ["assistant"]
+
+
+async def test_three_turns_are_saved_once_each(sessions: plait.AsyncSessions) -> None:
+    model = Scripted(script=lambda request: words(f"{len(request.contents)} so far."))
+    service = PlaitSessionService(sessions)
+    runner = Runner(
+        app_name="shop", agent=LlmAgent(name="guide", model=model), session_service=service, auto_create_session=True
+    )
+    chat = sessions.scoped("shop", "ann").session("s")
+    for n in range(3):
+        assert await run(runner, f"Turn {n}", stream=bool(n % 2)) == [f"{2 * n + 1} so far."]
+        assert (await chat.totals()).messages == 2 * n + 2
+
+
+async def test_a_model_remembers_by_plaits_tools_and_prompt(tmp_path: Path) -> None:
+    def script(request: LlmRequest) -> LlmResponse:
+        last = (request.contents[-1].parts or [])[-1]
+        if last.function_response:
+            assert last.function_response.response is not None
+            return words(last.function_response.response["result"])
+        if "called" in (last.text or ""):
+            return calls(set_context={"label": "memory", "content": "The cat is called Schnurr."})
+        return words("Schnurr." if "Schnurr" in str(request.config.system_instruction) else "I do not know.")
+
+    for step in ("save", "ask", "refreshed"):  # each with a store opened anew
+        async with plait.open_async(tmp_path / "store.db") as sessions:
+            service = PlaitSessionService(sessions)
+            model = Scripted(script=script)
+            agent = LlmAgent(
+                name="guide",
+                model=model,
+                instruction=instruction(service, [MEMORY], before="You are {kind}."),
+                tools=[ContextToolset(service, [MEMORY], search=True)],
+            )
+            runner = Runner(app_name="shop", agent=agent, session_service=service, auto_create_session=True)
+            if step == "refreshed":
+                session = await service.get_session(**ANN, session_id="s")
+                assert session is not None
+                await service.composed(session, [MEMORY]).refresh_system_prompt()
+            asked = "My cat is called Schnurr." if step == "save" else "What is its name?"
+            (answer,) = await run(runner, asked)
+            assert answer.startswith({"save": "Written to memory.", "ask": "I do", "refreshed": "Schnurr"}[step])
+            assert "You are {kind}." in model.seen[0][1] and "MEMORY" in model.seen[0][1]
+
+
+async def test_a_compaction_keeps_the_state_and_who_replied_last(sessions: plait.AsyncSessions) -> None:
+    """By the agent's own model, in mid-turn too; what is summarized stays, and the next turn goes to the same agent."""
+
+    def script(request: LlmRequest) -> LlmResponse:
+        text = (request.contents[-1].parts or [])[-1].text or ""
+        if "user asks" in text or "ummar" in text:
+            return words("They spoke of many things.")
+        return words("x" * 400)
+
+    model, other = Scripted(script=script), Scripted(script=script)
+    helper = LlmAgent(name="helper", model=other, output_key="last")
+    agent = LlmAgent(name="guide", model=model, sub_agents=[helper], output_key="last")
+    service = PlaitSessionService(sessions, compaction=Compaction(tokens=600, keep_recent_tokens=150, protect_head=0))
+    app = App(name="shop", root_agent=agent, plugins=[CompactionPlugin(service)])
+    runner = Runner(app=app, session_service=service, auto_create_session=True)
+    for n in range(8):
+        await run(runner, f"Turn {n} " + "y" * 100)
+    session = await service.get_session(**ANN, session_id="s")
+    assert session is not None
+    handle = service.handle(session)
+    overlays = await handle.overlays()
+    assert overlays and all(overlay.summary == "They spoke of many things." for overlay in overlays[-1:])
+    summary = session.events[0]
+    assert summary.author == "guide" and summary.actions.state_delta == {"last": "x" * 400}
+    assert session.state == {"last": "x" * 400}
+    assert (await handle.totals()).messages == 16 and len(session.events) < 16, "nothing is lost"
+    asked = [shown for shown, _ in model.seen if len(shown) == 1 and shown[0][1].startswith("Turn") is False]
+    assert asked and not other.seen, "the agent's own model made the summaries"
+    assert all(len(shown) < 16 for shown, _ in model.seen), "what goes to the model is compacted"
+    await service.append_event(session, session.events[-1].model_copy(update={"id": "more"}))
+    again = await service.get_session(**ANN, session_id="s")
+    assert again is not None and again.events[-1].id == "more"
+
+
+async def test_a_compaction_without_a_model_says_so_once(
+    sessions: plait.AsyncSessions, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = PlaitSessionService(sessions, compaction=Compaction(tokens=10))
+    model = Scripted(script=lambda request: words("x" * 400))
+    runner = Runner(
+        app_name="shop", agent=LlmAgent(name="guide", model=model), session_service=service, auto_create_session=True
+    )
+    for n in range(3):
+        await run(runner, f"Turn {n}")
+    assert caplog.text.count("is not compacted") == 1
+
+
+def test_a_summary_model_needs_no_plugin() -> None:
+    with plait.open(":memory:"):
+        pass
+    assert Compaction(tokens=1, summary_model=Scripted()).summary_model is not None
+
+
+async def test_memory_is_at_hand_in_the_next_session(sessions: plait.AsyncSessions) -> None:
+    service, memory = PlaitSessionService(sessions), PlaitMemoryService(sessions)
+    old = await service.create_session(**ANN, session_id="old")
+    await service.append_event(old, Event(author="user", invocation_id="i", content=said("My bicycle is red.")))
+    await memory.add_session_to_memory(old)
+    model = Scripted(script=lambda request: words("Red."))
+    runner = Runner(
+        app_name="shop",
+        agent=LlmAgent(name="guide", model=model, tools=[PreloadMemoryTool()]),
+        session_service=service,
+        memory_service=memory,
+        auto_create_session=True,
+    )
+    await run(runner, "Which colour has my bicycle?")
+    assert "My bicycle is red." in model.seen[0][1] + str(model.seen[0][0])
+
+
+def test_the_command_line_knows_plait_from_services_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(service_registry, "_service_registry_instance", None)
+    places = "plait.adapters.adk"
+    entries = [("session", SessionServiceByUri), ("memory", MemoryServiceByUri), ("artifact", ArtifactServiceByUri)]
+    (tmp_path / "services.yaml").write_text(
+        "services:\n"
+        + "".join(f"  - {{scheme: plait, type: {kind}, class: {places}.{made.__name__}}}\n" for kind, made in entries)
+    )
+    service_registry.load_services_module(str(tmp_path))
+    registry = service_registry.get_service_registry()
+    given: dict[str, Any] = {"agents_dir": str(tmp_path)}
+    session = registry.create_session_service("plait:///a.db", **given)
+    memory = registry.create_memory_service("plait:///a.db", **given)
+    artifact = registry.create_artifact_service("plait:///a.db", **given)
+    assert isinstance(session, SessionServiceByUri) and isinstance(memory, MemoryServiceByUri)
+    assert isinstance(artifact, ArtifactServiceByUri) and session.sessions is memory.sessions is artifact.sessions
+    for bad in ("plait://", "plait:///", "plait://host/x", "other:///x"):
+        with pytest.raises(plait.UsageError, match=r"plait:///file\.db"):
+            SessionServiceByUri(bad)
+    postgres = SessionServiceByUri("plait+postgresql://u:secret@nowhere/db")
+    assert "secret" not in repr(postgres) + repr(postgres.sessions)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from plait.adapters import extras
 
 try:
+    from plait.adapters.langgraph.memory import PlaitStore
     from plait.adapters.langgraph.saver import PlaitSaver
 except ImportError as error:
     raise extras.missing("langgraph", error) from error
 
-__all__ = ["PlaitSaver"]
+__all__ = ["PlaitSaver", "PlaitStore"]

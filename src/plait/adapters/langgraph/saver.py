@@ -413,7 +413,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         """What tasks wrote at a checkpoint, in the order in which it is applied."""
         prefix = layout.writes_prefix(namespace, id)
         found: builtins.list[tuple[str, str, int, str, Any]] = []
-        for key, body in (yield from _all_records(thread_id, prefix, layout.after(prefix))):
+        for key, body in (yield from all_records(thread_id, prefix, layout.after(prefix))):
             path, writes = layout.unpack(body)
             task = layout.parse_task(key, prefix)
             found += [(path, task, index, channel, stored) for index, channel, stored in writes]
@@ -517,7 +517,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         for info in (yield all_of(None, "all")) if wanted else []:
             gone: builtins.list[tuple[str, str]] = []
             prefix = layout.PREFIX + b"c"
-            for key, body in (yield from _all_records(info.id, prefix, layout.after(prefix))):
+            for key, body in (yield from all_records(info.id, prefix, layout.after(prefix))):
                 if str(self._metadata(body).get("run_id")) in wanted:
                     gone.append(layout.parse_checkpoint(key))
             if gone:
@@ -529,7 +529,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         for thread_id in map(str, thread_ids):
             there: dict[str, dict[str, bytes]] = {}
             prefix = layout.PREFIX + b"c"
-            for key, body in (yield from _all_records(thread_id, prefix, layout.after(prefix))):
+            for key, body in (yield from all_records(thread_id, prefix, layout.after(prefix))):
                 namespace, id = layout.parse_checkpoint(key)
                 there.setdefault(namespace, {})[id] = body
             gone: builtins.list[tuple[str, str]] = []
@@ -559,22 +559,22 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         self._threads.of(thread_id).forget()
         for namespace, id in gone:
             prefix = layout.writes_prefix(namespace, id)
-            writes = [key for key, _ in (yield from _all_records(thread_id, prefix, layout.after(prefix)))]
+            writes = [key for key, _ in (yield from all_records(thread_id, prefix, layout.after(prefix)))]
             yield on(thread_id, "write_records", delete=[layout.checkpoint_key(namespace, id), *writes])
         for namespace in dict.fromkeys(namespace for namespace, _ in gone):
             first, end = layout.namespaced(b"c", namespace)
             used: set[bytes] = set()
-            for _, body in (yield from _all_records(thread_id, first, end)):
+            for _, body in (yield from all_records(thread_id, first, end)):
                 versions = values.load(self.serde, tuple(layout.unpack(body)[2]))[2]
                 used |= {layout.value_key(namespace, channel, version) for channel, version in versions.items()}
             first, end = layout.namespaced(b"b", namespace)
-            unused = [key for key, _ in (yield from _all_records(thread_id, first, end)) if key not in used]
+            unused = [key for key, _ in (yield from all_records(thread_id, first, end)) if key not in used]
             for at in range(0, len(unused), DROP_KEYS):
                 yield on(thread_id, "write_records", delete=unused[at : at + DROP_KEYS])
 
     def _copy_thread(self, source: str, target: str) -> Work[None]:
         source, target = str(source), str(target)
-        records = yield from _all_records(source, layout.PREFIX, layout.after(layout.PREFIX))
+        records = yield from all_records(source, layout.PREFIX, layout.after(layout.PREFIX))
         if not records:
             return
         if (yield on(target, "info")) is not None:
@@ -695,7 +695,8 @@ def _is_messages(value: Any) -> bool:
     return type(value) is list and bool(value) and all(isinstance(item, BaseMessage) for item in value)
 
 
-def _all_records(thread_id: str, first: bytes, end: bytes) -> Work[list[tuple[bytes, bytes]]]:
+def all_records(thread_id: str, first: bytes, end: bytes) -> Work[list[tuple[bytes, bytes]]]:
+    """All records of a session between two keys."""
     found: list[tuple[bytes, bytes]] = []
     while True:
         page = yield on(thread_id, "records", first, end)

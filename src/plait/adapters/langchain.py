@@ -1,0 +1,224 @@
+"""LangChain on plait: a chat history, a compaction that changes only what the model is sent, context tools."""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownVariableType=false
+# LangChain declares requests, handlers and tools as `Any`, or not at all.
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import plait
+from plait.adapters import extras
+from plait.errors import UsageError
+
+try:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.messages import BaseMessage, HumanMessage
+    from langchain_core.messages.utils import count_tokens_approximately
+    from langchain_core.tools import StructuredTool
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+    from langgraph.config import get_config
+
+    from plait.adapters.langgraph import rows
+except ImportError as error:
+    raise extras.missing("langchain", error) from error
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import ModelRequest
+
+__all__ = ["PlaitChatMessageHistory", "PlaitCompaction", "tools", "tools_async"]
+
+log = logging.getLogger("plait")
+_SERDE: Final = JsonPlusSerializer()
+SUMMARY: Final = "Summary of the conversation until here:"
+
+
+class PlaitChatMessageHistory(BaseChatMessageHistory):
+    """The history of one session, for `RunnableWithMessageHistory` and what else takes LangChain's histories.
+
+    `messages` is the conversation as a model is to see it: with the session's overlays laid on, and never a
+    tool's result without its call. A message whose id is there already is not added twice.
+    """
+
+    def __init__(self, session: plait.Session | plait.AsyncSession) -> None:
+        if not isinstance(session, plait.Session | plait.AsyncSession):
+            raise UsageError(f"PlaitChatMessageHistory takes a session of plait's, not a {type(session).__name__}")
+        self._session = session
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        """The conversation, root first."""
+        return [_restored(row) for row in self._sync().history(as_="langchain", for_model=True)]
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        if isinstance(self._session, plait.AsyncSession):
+            return [_restored(row) async for row in self._session.history(as_="langchain", for_model=True)]
+        return await super().aget_messages()
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Append messages at the active leaf, all or none; `ConflictError` for another message under an id in use."""
+        self._sync().append_many(_rows(messages), format=rows.FORMAT, on_conflict="raise")
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """See `add_messages`."""
+        if isinstance(self._session, plait.AsyncSession):
+            await self._session.append_many(_rows(messages), format=rows.FORMAT, on_conflict="raise")
+        else:
+            await super().aadd_messages(messages)
+
+    def clear(self) -> None:
+        """Remove all messages of the session."""
+        self._sync().clear()
+
+    async def aclear(self) -> None:
+        """See `clear`."""
+        if isinstance(self._session, plait.AsyncSession):
+            await self._session.clear()
+        else:
+            await super().aclear()
+
+    def _sync(self) -> plait.Session:
+        if isinstance(self._session, plait.AsyncSession):
+            raise UsageError("this session is open_async's: use ainvoke, or give a session of plait.open")
+        return self._session
+
+
+def _rows(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    return [rows.row_of(message, _SERDE, plain=True) for message in messages]
+
+
+def _restored(row: Any) -> BaseMessage:
+    return rows.restore(row, _SERDE)
+
+
+class PlaitCompaction(AgentMiddleware[Any, Any]):
+    """Keeps an agent's requests within bounds: older messages are summarized, in what the model is sent alone.
+
+    The agent's state keeps every message, and so does the thread's session (`PlaitSaver` on the same
+    sessions): the summary is an overlay there, made once, seen by every process, and removable. Before a
+    call of the model whose messages would have more than `trigger_tokens`, the middle of the thread is
+    summarized by `summary_model`, a chat model that is called without tools. If that fails, the
+    request goes out as it is, and the failure is logged.
+    """
+
+    def __init__(
+        self,
+        sessions: plait.Sessions | plait.AsyncSessions,
+        *,
+        summary_model: Any,
+        trigger_tokens: int = 100_000,
+        keep_recent_tokens: int = 20_000,
+        token_counter: Callable[[Sequence[BaseMessage]], int] = count_tokens_approximately,
+    ) -> None:
+        super().__init__()
+        self._sessions = sessions
+        self._model = summary_model
+        self._trigger = trigger_tokens
+        self._count = token_counter
+        self._keep = keep_recent_tokens
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[Any], Any]) -> Any:
+        """Send the model the messages with the thread's summaries in their places."""
+        if isinstance(self._sessions, plait.AsyncSessions):
+            raise UsageError("these sessions are open_async's: use ainvoke, or give sessions of plait.open")
+        thread_id = _thread()
+        if thread_id is None:
+            return handler(request)
+        session = self._sessions.session(thread_id)
+        shown = _laid(request.messages, session.overlays())
+        if self._count(shown) > self._trigger:
+            try:
+                session.on_compaction(self._function(lambda prompt: _text(self._model.invoke(prompt)))).compact()
+                shown = _laid(request.messages, session.overlays())
+            except plait.PlaitError as error:
+                log.warning("thread %r is not compacted: %s", thread_id, error)
+        return handler(request.override(messages=shown))
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """See `wrap_model_call`."""
+        if not isinstance(self._sessions, plait.AsyncSessions):
+            raise UsageError("these sessions are open's: use invoke, or give sessions of plait.open_async")
+        thread_id = _thread()
+        if thread_id is None:
+            return await handler(request)
+        session = self._sessions.session(thread_id)
+        shown = _laid(request.messages, await session.overlays())
+        if self._count(shown) > self._trigger:
+            try:
+                await session.on_compaction(self._function(self._asummarize)).compact()
+                shown = _laid(request.messages, await session.overlays())
+            except plait.PlaitError as error:
+                log.warning("thread %r is not compacted: %s", thread_id, error)
+        return await handler(request.override(messages=shown))
+
+    async def _asummarize(self, prompt: str) -> str:
+        return _text(await self._model.ainvoke(prompt))
+
+    def _function(self, summarize: Callable[[str], Any]) -> plait.CompactFunction:
+        return plait.compact_function(summarize, keep_recent_tokens=self._keep)
+
+
+def _thread() -> str | None:
+    """The thread that runs here; `None` for an agent without a checkpointer's config."""
+    try:
+        thread_id = get_config().get("configurable", {}).get("thread_id")
+    except RuntimeError:
+        return None
+    return None if thread_id is None else str(thread_id)
+
+
+def _laid(messages: list[Any], overlays: Sequence[plait.Overlay]) -> list[Any]:
+    """The messages with each summary in the place of those it covers, the newest summary over all others."""
+    places = {message.id: n for n, message in enumerate(messages) if getattr(message, "id", None)}
+    covered: dict[int, tuple[int, plait.Overlay]] = {}
+    for overlay in overlays:
+        first, last = places.get(overlay.from_id), places.get(overlay.to_id)
+        if overlay.summary is not None and first is not None and last is not None:
+            covered = {at: item for at, item in covered.items() if not first <= at <= last}
+            covered[first] = (last, overlay)
+    return list(_over(messages, covered))
+
+
+def _over(messages: list[Any], covered: dict[int, tuple[int, plait.Overlay]]) -> Iterator[Any]:
+    at = 0
+    while at < len(messages):
+        if at in covered:
+            last, overlay = covered[at]
+            yield HumanMessage(f"{SUMMARY}\n{overlay.summary}", id=overlay.id, name="summary")
+            at = last + 1
+        else:
+            yield messages[at]
+            at += 1
+
+
+def _text(answer: Any) -> str:
+    """What a model said."""
+    return str(answer.text) if isinstance(answer, BaseMessage) else str(answer)
+
+
+def tools(session: plait.Session) -> list[StructuredTool]:
+    """The session's context tools as LangChain's, to be given to an agent beside its own."""
+    return [_tool(tool, func=_calling(tool)) for tool in session.tools()]
+
+
+async def tools_async(session: plait.AsyncSession) -> list[StructuredTool]:
+    """See `tools`; for `ainvoke`."""
+    return [_tool(tool, coroutine=_calling(tool)) for tool in await session.tools()]
+
+
+def _calling(tool: Any) -> Callable[..., Any]:
+    def call(**given: Any) -> Any:
+        return tool.call(given)
+
+    async def call_async(**given: Any) -> Any:
+        return await tool.call(given)
+
+    return call_async if isinstance(tool, plait.AsyncTool) else call
+
+
+def _tool(tool: Any, **how: Any) -> StructuredTool:
+    return StructuredTool(name=tool.name, description=tool.description, args_schema=tool.schema, **how)

@@ -1,0 +1,191 @@
+"""LangChain on plait: histories, compaction of requests, context tools, and LangGraph's long-term memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait
+from plait import BlockSpec
+
+pytest.importorskip("langchain", reason="langchain is not installed: make adapters")
+
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.history import RunnableWithMessageHistory
+
+from plait.adapters.langchain import PlaitChatMessageHistory, PlaitCompaction, tools, tools_async
+from plait.adapters.langgraph import PlaitSaver, PlaitStore
+
+CONFIG: Any = {"configurable": {"thread_id": "thread", "session_id": "thread"}}
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[plait.Sessions]:
+    with plait.open(tmp_path / "agents.db", durability="relaxed") as opened:
+        yield opened
+
+
+class Scripted(GenericFakeChatModel):
+    """Says what it is told to, and remembers what it was sent."""
+
+    seen: list[list[BaseMessage]] = []  # noqa: RUF012
+    messages: Any = iter(())
+    say: Any = None
+
+    def _generate(self, messages: list[BaseMessage], *given: Any, **options: Any) -> ChatResult:
+        self.seen.append(list(messages))
+        return ChatResult(generations=[ChatGeneration(message=self.say(messages))])
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
+def test_a_runnable_with_history_goes_on_where_it_stopped(sessions: plait.Sessions) -> None:
+    """No duplicate saves over three turns."""
+    model = RunnableLambda(lambda messages: AIMessage(f"answer {len(messages)}"))  # type: ignore[arg-type,misc,unused-ignore]
+    for n in range(3):
+        chain: Any = RunnableWithMessageHistory(
+            model, lambda session_id: PlaitChatMessageHistory(sessions.session(session_id))
+        )
+        assert chain.invoke([HumanMessage(f"question {n}")], CONFIG).content == f"answer {2 * n + 1}"
+    texts = [message.text for message in sessions.session("thread").history()]
+    assert texts == ["question 0", "answer 1", "question 1", "answer 3", "question 2", "answer 5"]
+
+
+async def test_a_history_on_the_event_loop(tmp_path: Path) -> None:
+    async with plait.open_async(tmp_path / "a.db") as opened:
+        history = PlaitChatMessageHistory(opened.session("s"))
+        message = HumanMessage("hi", id="1")
+        await history.aadd_messages([message, AIMessage("yo")])
+        await history.aadd_messages([message])
+        assert [m.content for m in await history.aget_messages()] == ["hi", "yo"]
+        with pytest.raises(plait.UsageError, match="ainvoke"):
+            _ = history.messages
+        await history.aclear()
+        assert await history.aget_messages() == []
+
+
+def test_a_history_never_shows_a_result_without_its_call_nor_loses_another_message(sessions: plait.Sessions) -> None:
+    """B-063; and two messages under one id are refused, not merged."""
+    session = sessions.session("s")
+    history = PlaitChatMessageHistory(session)
+    call = {"name": "f", "args": {}, "id": "c", "type": "tool_call"}
+    history.add_messages([AIMessage("", tool_calls=[call], id="call"), ToolMessage("r", tool_call_id="c", id="result")])
+    with pytest.raises(plait.ConflictError):
+        history.add_messages([HumanMessage("other", id="call")])
+    session.delete("call")
+    assert history.messages == []
+    with pytest.raises(plait.UsageError, match="session"):
+        PlaitChatMessageHistory("s")  # type: ignore[arg-type]
+
+
+def test_compaction_changes_what_the_model_is_sent_and_nothing_else(sessions: plait.Sessions) -> None:
+    model = Scripted(say=lambda messages: AIMessage(f"answer {len(messages)} " + "word " * 200))
+    summary = Scripted(say=lambda messages: AIMessage("They talked about words."), seen=[])
+    middleware = PlaitCompaction(sessions, summary_model=summary, trigger_tokens=2000, keep_recent_tokens=600)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+    for n in range(12):
+        agent.invoke({"messages": [HumanMessage(f"question {n} " + "word " * 200)]}, CONFIG)
+    state = agent.get_state(CONFIG).values["messages"]
+    assert len(state) == 24 and not [m for m in state if "They talked" in m.content]
+    session = sessions.session("thread")
+    assert len(list(session.transcript())) == 24
+    assert len(model.seen[-1]) < 20 and any("They talked about words." in m.content for m in model.seen[-1])
+    assert model.seen[-1][0].content.startswith("question 0") and model.seen[-1][-1].content.startswith("question 11")
+    assert 1 <= len(summary.seen) <= 6
+
+
+def test_a_summary_that_fails_does_not_stop_the_agent(sessions: plait.Sessions) -> None:
+    def fail(messages: Any) -> Any:
+        raise RuntimeError("no summary today")
+
+    model = Scripted(say=lambda messages: AIMessage("word " * 300), seen=[])
+    middleware = PlaitCompaction(
+        sessions, summary_model=Scripted(say=fail, seen=[]), trigger_tokens=500, keep_recent_tokens=100
+    )
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+    for _ in range(5):
+        agent.invoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
+    assert len(model.seen[-1]) == 9
+
+
+async def test_context_tools_are_langchains(tmp_path: Path) -> None:
+    async with plait.open_async(tmp_path / "a.db") as opened:
+        (tool,) = await tools_async(
+            opened.session("s", context=[BlockSpec("memory", description="Facts", max_tokens=99)])
+        )
+        assert tool.name == "set_context"
+        assert "Written" in await tool.ainvoke({"label": "memory", "content": "tea"})
+    with plait.open(tmp_path / "b.db") as sync:
+        (tool,) = tools(sync.session("s", context=[BlockSpec("memory", description="Facts", max_tokens=99)]))
+        assert "Written" in tool.invoke({"label": "memory", "content": "tea"})
+
+
+# -- the store -----------------------------------------------------------------------
+
+
+def test_a_query_finds_items_by_their_words_best_first(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions)
+    texts = {"a": "She likes green tea", "b": "Tea at five", "c": "Coffee", "d": "他喜欢绿茶"}
+    for key, text in texts.items():
+        store.put(("ann", "facts"), key, {"text": text, "n": len(key)})
+    store.put(("ann", "facts2"), "x", {"text": "green tea elsewhere"})
+    found = store.search(("ann", "facts"), query="green tea please")
+    assert [item.key for item in found] == ["a", "b"] and found[0].score > found[1].score  # type: ignore[operator]
+    assert [item.key for item in store.search(("ann",), query="绿茶")] == ["d"]
+    assert [item.key for item in store.search(("ann", "facts"), query='"; DROP (((', limit=5)] == []
+    store.put(("ann", "facts"), "a", {"text": "She likes milk"})
+    store.delete(("ann", "facts"), "b")
+    assert store.search(("ann", "facts"), query="tea") == []
+    assert sessions.doctor() == []
+
+
+def test_filters_namespaces_and_order(sessions: plait.Sessions) -> None:
+    """B-100: labels are data."""
+    store = PlaitStore(sessions)
+    odd = ["a_b", "aXb", "%", "a%", "A_B", "a\\b"]
+    for n, label in enumerate(odd):
+        store.put((label, "x"), "k", {"n": n, "deep": {"tags": ["t", n]}})
+    for n, label in enumerate(odd):
+        assert [item.value["n"] for item in store.search((label,))] == [n]
+    assert [item.value["n"] for item in store.search((), filter={"n": {"$gte": 2, "$lt": 4}})] == [3, 2]
+    assert [item.value["n"] for item in store.search((), filter={"deep": {"tags": ["t", 1]}})] == [1]
+    assert store.list_namespaces(prefix=("a_b",)) == [("a_b", "x")]
+    assert len(store.list_namespaces(suffix=("x",), max_depth=1)) == 6
+    with pytest.raises(ValueError, match="period"):
+        store.put(("a.b",), "k", {})
+    assert store.get(("a_b", "x"), "absent") is None
+
+
+def test_items_end_with_their_time_unless_they_are_read(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions, ttl={"default_ttl": 0.0005, "refresh_on_read": False})
+    store.put(("a",), "short", {"text": "tea"})
+    store.put(("a",), "long", {"text": "tea"}, ttl=60)
+    deadline = time.monotonic() + 20
+    while store.get(("a",), "short") is not None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert [item.key for item in store.search(("a",), query="tea")] == ["long"]
+    assert store.sweep_ttl() == 1 and store.sweep_ttl() == 0
+    assert sessions.session("langgraph-memory").totals().messages == 1
+
+
+async def test_a_batch_reads_before_it_writes_and_the_last_put_counts(tmp_path: Path) -> None:
+    from langgraph.store.base import GetOp, PutOp
+
+    async with plait.open_async(tmp_path / "a.db") as opened:
+        store = PlaitStore(opened)
+        ops: Any = [PutOp(("a",), "k", {"n": 1}), GetOp(("a",), "k"), PutOp(("a",), "k", {"n": 2**80})]
+        assert await store.abatch(ops) == [None, None, None]
+        item = await store.aget(("a",), "k")
+        assert item is not None and item.value == {"n": 2**80}
+        with pytest.raises(plait.UsageError):
+            store.get(("a",), "k")

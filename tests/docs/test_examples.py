@@ -14,7 +14,11 @@ from tests.docs import runner
 from tests.docs.pages import DOCS, ROOT, blocks, name_of, pages
 
 PAGES = [page for page in pages() if any(block.language == "python" for block in blocks(page))]
-NEEDS = {"docs/howto/observe.md": "opentelemetry.sdk", "docs/howto/google-adk.md": "google.adk"}
+NEEDS = {
+    "docs/howto/observe.md": "opentelemetry.sdk",
+    "docs/howto/google-adk.md": "google.adk",
+    "docs/howto/pydantic-ai.md": "pydantic_ai.conversation_store",
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -22,7 +22,7 @@ from tests.dose import dose
 FORMAT_OF = {"claude": "claude-code", "ui": "plait"}
 AT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.timezone.utc)
 ODD: list[Any] = [None, True, 3, "", "text", [], [None, [1], {"type": 3}], {}, {"type": []}, {"a": {"b": 1}}]
-READABLE = ["openai", "pydantic-ai", "claude", "ui"]
+READABLE = ["openai", "langchain", "pydantic-ai", "adk", "claude", "ui"]
 
 
 def read(contents: Iterable[Json], format: str | None = None) -> Iterator[Message]:
@@ -212,7 +212,7 @@ def test_a_crossing_keeps_what_the_docs_say(feature: str, as_: str) -> None:
     assert before, "the feature must be there to be kept"
     written = list(plait.messages_as(foreign(contents), as_, session_id="s"))  # type: ignore[arg-type]
     after = look(said(read(written, FORMAT_OF.get(as_, as_))))
-    assert (after == before) == (table()[feature][as_] == "yes"), (before, after)
+    assert (after == before) == table()[feature][as_].startswith("yes"), (before, after)
 
 
 def test_the_table_has_every_feature_and_format() -> None:
@@ -444,7 +444,9 @@ def test_a_crossing_loses_no_words_no_call_and_no_result(as_: Any, contents: lis
     assert jsontext.decode(jsontext.encode(written)) == written
     after = said(read(written, FORMAT_OF.get(as_, as_)))
     assert [text for _, text in words(after) if text.strip()] == [text for _, text in words(before) if text.strip()]
-    assert [id for id, _, _ in calls(after)] == [id for id, _, _ in calls(before)]
+    asked, kept = ([id for id, _, _ in calls(found)] for found in (before, after))
+    assert sorted(kept) == sorted(asked)
+    assert kept == asked or as_ == "langchain"  # which keeps calls with odd arguments after the others
     assert sorted(one.id for one in results(after)) == sorted(one.id for one in results(before))
     assert len(spoken_media(after)) == len(spoken_media(before))
     legal = list(plait.legal_view(read(written, FORMAT_OF.get(as_, as_))))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from plait._async.blocks import AsyncBlocks, ask
 from plait._async.tools import keyed
@@ -120,6 +121,43 @@ class AsyncContext:
         await call_async(entry.provider.set, key, content, description)
         return key
 
+    async def entry(self, label: str, key: str) -> Value:
+        """An entry of a block by its key, as it stands; without content if there is none, of version 0 if there never was.
+
+        `UnsupportedError` if its provider is not the store, `UsageError` for a block without entries.
+        """
+        return await self._entries(label).read(blocks.check_key(key))
+
+    async def entries(self, label: str, *, prefix: str = "", after: str = "", limit: int = HISTORY) -> list[Value]:
+        """The next entries whose keys begin with `prefix`, in key order, those after a key if given; errors as of `entry`."""
+        prefix, after = arguments.string("prefix", prefix), arguments.string("after", after)
+        limit = arguments.number("limit", limit)
+        return await self._entries(label).page(prefix, after, limit) if limit else []
+
+    async def write_entry(
+        self,
+        label: str,
+        key: str,
+        content: str | None,
+        *,
+        description: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expect_version: int | None = None,
+    ) -> Value:
+        """Write an entry under a key, or delete it (`None`); answers the version that says so.
+
+        With `expect_version` (an entry's `version`; 0 if there is to be none) it is written only if nobody
+        has written since: else `StaleValueError`, whose `current` says what stands there. `metadata` is a
+        JSON object of yours that is kept with the version. What stands there already makes no new version.
+        Errors as of `entry`.
+        """
+        values, key = self._entries(label), blocks.check_key(key)
+        content = arguments.maybe(arguments.string, "content", content)
+        description = arguments.maybe(arguments.string, "description", description)
+        metadata = arguments.maybe(arguments.mapping, "metadata", metadata)
+        expect = arguments.maybe(arguments.number, "expect_version", expect_version)
+        return await values.write(key, content, description=description, metadata=metadata, expect=expect)
+
     async def search(self, label: str, query: str) -> str | None:
         """What a searchable block finds for plain words, as a model reads it; `None` for nothing."""
         entry = self._blocks.entry(label)
@@ -164,6 +202,14 @@ class AsyncContext:
             return await values.write(key, old.content, description=old.description, metadata=old.metadata)
         await self._blocks.change(entry, lambda _: old.content or "")
         return await values.read()
+
+    def _entries(self, label: str) -> AsyncValues:
+        values = self._values(label)
+        if not self._blocks.entry(label).keyed:
+            raise UsageError(
+                f"block {label!r} has no entries: it is one text; declare it as a collection or as documents"
+            )
+        return values
 
     def _values(self, label: str) -> AsyncValues:
         values = self._blocks.entry(label).values

@@ -181,6 +181,7 @@ class AsyncSession:
         messages: Iterable[MessageLike],
         *,
         parent: Parent = LEAF,
+        ids: Iterable[str] | None = None,
         format: str | None = None,
         source: Source = "server",
         own_ids: bool = True,
@@ -188,26 +189,39 @@ class AsyncSession:
         expect_version: int | None = None,
         on_moved: Literal["raise", "branch"] = "raise",
         on_conflict: Literal["ignore", "raise"] = "ignore",
+        state: Mapping[str, Any] | None = None,
     ) -> list[Appended]:
-        """Add messages one after another, all or none; see `append`.
+        """Add messages one after another, all or none; see `append`. `ids` are one for each, in their order.
 
         With `own_ids=False` the id that a foreign message carries is content like the rest of it, and a new
         one is made: for frameworks whose ids repeat, where the same id is not yet the same message.
         """
         arguments.given(format=format, source=source, on_conflict=on_conflict)
         arguments.several("messages", messages)
-        new = self._prepare_all(messages, format, source, own_ids=arguments.flag("own_ids", own_ids))
+        new = self._prepare_all(messages, ids, format, source, own_ids=arguments.flag("own_ids", own_ids))
         expect = _expect(expect_leaf, expect_version, on_moved)
-        place = arguments.place("parent", parent)
-        return await self._append(new, parent=place, expect=expect, on_conflict=on_conflict, source=source)
+        return await self._append(
+            new,
+            parent=arguments.place("parent", parent),
+            expect=expect,
+            on_conflict=on_conflict,
+            source=source,
+            state=arguments.maybe(arguments.mapping, "state", state),
+        )
 
     def _prepare_all(
-        self, messages: Iterable[MessageLike], format: str | None, source: Source, *, own_ids: bool
+        self,
+        messages: Iterable[MessageLike],
+        ids: Iterable[str] | None,
+        format: str | None,
+        source: Source,
+        *,
+        own_ids: bool,
     ) -> list[NewMessage]:
         new: list[NewMessage] = []
-        for n, message in enumerate(messages):
+        for n, (message, id) in enumerate(arguments.with_ids(messages, ids)):
             try:
-                given = Given(new_id(), now_us(), None, format, source, own_id=own_ids)
+                given = Given(new_id(), now_us(), id, format, source, own_id=own_ids)
                 new.append(prepare(message, given, self._rules))
             except InvalidMessageError as error:
                 path = f"messages[{n}].{error.path}" if error.path else f"messages[{n}]"
@@ -1096,13 +1110,17 @@ class AsyncSession:
         """The session's small JSON state, `{}` for an unknown session."""
         return await self._store.state(self._ref)
 
-    async def update_state(self, patch: Mapping[str, Any]) -> Json:
+    async def update_state(self, patch: Mapping[str, Any], *, expect_version: int | None = None) -> Json:
         """Merge `patch` into the state, key by key, and answer the result; a `None` removes its key.
 
-        Atomic: patches of other keys by other processes are kept. Creates the session if absent.
+        Atomic: patches of other keys by other processes are kept. Creates the session if absent. With
+        `expect_version` (that of `info`) it is done only if the session has not changed since, else it
+        raises `LeafMovedError`; read `info` before the state that the patch is made from.
         """
         arguments.mapping("patch", patch)
-        stated = await self._store.update_state(self._ref, patch, created_at_us=now_us())
+        version = arguments.maybe(arguments.number, "expect_version", expect_version)
+        given: dict[str, Any] = {} if version is None else {"version": version}
+        stated = await self._store.update_state(self._ref, patch, created_at_us=now_us(), **given)
         if stated.changed:
             await self._tell(Change("session", self.id))
         return stated.state

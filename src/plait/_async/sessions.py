@@ -338,13 +338,13 @@ class AsyncSessions:
                 return
             await pause_async()
 
-    async def delete(self, id: str) -> bool:
-        """Remove a session with all it holds; `False` if there is none.
+    async def delete(self, id: str, *, expect_version: int | None = None) -> bool:
+        """Remove a session with all it holds; `False` if there is none, or if it has left `expect_version`.
 
         Handles bound to it raise `SessionDeletedError` from then on; a session made later with
         the same id starts empty.
         """
-        return await self._delete(id)
+        return await self._delete(id, version=arguments.maybe(arguments.number, "expect_version", expect_version))
 
     async def _delete(self, id: str, *, version: int | None = None) -> bool:
         with self.telemetry.operation("delete_session", id):

@@ -108,6 +108,11 @@ class AsyncValues:
                 yield stat
             after = page[-1].key
 
+    async def page(self, prefix: str, after: str, limit: int) -> list[Value]:
+        """The next values under keys, in key order."""
+        store = contextual(self.place.store)
+        return await store.values(self.place.ref, self.label, after=after, limit=limit, prefix=prefix)
+
     async def all(self, prefix: str = "") -> AsyncIterator[Value]:
         """All values under keys, in key order, a page at a time; not a text that was a block under this label once."""
         after = ""

@@ -338,13 +338,13 @@ class Sessions:
                 return
             pause()
 
-    def delete(self, id: str) -> bool:
-        """Remove a session with all it holds; `False` if there is none.
+    def delete(self, id: str, *, expect_version: int | None = None) -> bool:
+        """Remove a session with all it holds; `False` if there is none, or if it has left `expect_version`.
 
         Handles bound to it raise `SessionDeletedError` from then on; a session made later with
         the same id starts empty.
         """
-        return self._delete(id)
+        return self._delete(id, version=arguments.maybe(arguments.number, "expect_version", expect_version))
 
     def _delete(self, id: str, *, version: int | None = None) -> bool:
         with self.telemetry.operation("delete_session", id):

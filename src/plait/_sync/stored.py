@@ -108,6 +108,11 @@ class Values:
                 yield stat
             after = page[-1].key
 
+    def page(self, prefix: str, after: str, limit: int) -> list[Value]:
+        """The next values under keys, in key order."""
+        store = contextual(self.place.store)
+        return store.values(self.place.ref, self.label, after=after, limit=limit, prefix=prefix)
+
     def all(self, prefix: str = "") -> Iterator[Value]:
         """All values under keys, in key order, a page at a time; not a text that was a block under this label once."""
         after = ""

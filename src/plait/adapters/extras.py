@@ -11,6 +11,7 @@ EXTRAS: Final = {
     "langgraph": ("langgraph", "langgraph"),
     "openai_agents": ("agents", "openai"),
     "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
+    "pydantic_ai_harness": ("pydantic_ai_harness", "pydantic-ai-harness"),
 }
 """By the name of a module here: the framework's package as it is imported, and the extra that brings it."""
 

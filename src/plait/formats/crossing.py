@@ -65,17 +65,26 @@ class Crossing:
     def __init__(self, as_: str, *, session_id: str = "") -> None:
         self._writer = _writer(as_, session_id)
         self._held: list[Said] = []
+        self._last: Message | None = None
         self._names: dict[str, str] = {}
 
     def feed(self, message: Message | Damaged) -> list[Json]:
         """What can be said of the conversation with one message more; damaged ones are passed over."""
+        return [item for item, _ in self.take(message)]
+
+    def end(self) -> list[Json]:
+        """The rest."""
+        return [item for item, _ in self.rest()]
+
+    def take(self, message: Message | Damaged) -> list[tuple[Json, Message]]:
+        """The same as `feed`, each with the last message that it was made of."""
         if isinstance(message, Damaged):
             return []
         try:
             content = message.to_dict() if message.format in self._writer.own else None
             if content is not None and self._writer.takes(content, message.format):
                 return [*self._flush(), *self._keep(content, message)]
-            written: list[Json] = []
+            written: list[tuple[Json, Message]] = []
             for said in said_by(message):
                 if self._held and not _joins(self._held[-1], said):
                     written += self._flush()
@@ -84,22 +93,28 @@ class Crossing:
             return []
         return written
 
-    def end(self) -> list[Json]:
-        """The rest."""
-        return [*self._flush(), *self._writer.end()]
+    def rest(self) -> list[tuple[Json, Message]]:
+        """The same as `end`, each with the last message that it was made of."""
+        written = self._flush()
+        left = self._writer.end()
+        assert self._last is not None or not left
+        return written + [(item, self._last) for item in left if self._last is not None]
 
-    def _keep(self, content: Json, message: Message) -> list[Json]:
+    def _keep(self, content: Json, message: Message) -> list[tuple[Json, Message]]:
         for said in said_by(message):
             self._note(said)
-        return self._writer.kept(content)
+        before, self._last = self._last or message, message
+        *held, last = self._writer.kept(content)
+        return [*((item, before) for item in held), (last, message)]
 
-    def _flush(self) -> list[Json]:
+    def _flush(self) -> list[tuple[Json, Message]]:
         held, self._held = self._held, []
         if not held:
             return []
         for said in held:
             self._note(said)
-        return self._writer.write(Group(held[0].kind, held))
+        source = self._last = held[-1].message
+        return [(item, source) for item in self._writer.write(Group(held[0].kind, held))]
 
     def _note(self, said: Said) -> None:
         """Give each result the name of its tool, which only the call may say."""
@@ -146,6 +161,18 @@ def _written(messages: Iterable[object], crossing: Crossing) -> Iterator[Json]:
             raise arguments.refusal("messages", "messages as they were read: Message objects", message)
         yield from crossing.feed(message)
     yield from crossing.end()
+
+
+def sourced(messages: Iterable[Message | Damaged], as_: As) -> Iterator[tuple[Json, Message]]:
+    """The same as `messages_as`, each with the last of the messages that it was made of.
+
+    Several that one message became come one after another with that message; what the `ui` holds back
+    for the end of a reply comes with the message that ended it.
+    """
+    crossing = Crossing(as_)
+    for message in messages:
+        yield from crossing.take(message)
+    yield from crossing.rest()
 
 
 def _writer(as_: str, session_id: str) -> Writer:

@@ -153,12 +153,26 @@ def _block(block: Any) -> Json:
         return openai_chat.block_part(block)
     kind = block.get("type")
     if kind == "reasoning" and isinstance(block.get("reasoning"), str):
-        return native.reasoning_part(block["reasoning"])
+        return {**native.reasoning_part(block["reasoning"]), **_signed(block)}
     if kind == "text-plain":
         return native.text_part(native.text_of(block.get("text")))
     if kind in _FAMILIES and isinstance(kind, str) and block.keys() & {"base64", "url", "file_id", "data"}:
         return _file(kind, block)
     return openai_chat.block_part(block)
+
+
+def _signed(block: Json) -> Json:
+    """What must go back with reasoning to the provider whose it is; LangChain's own ids are nobody's."""
+    id, extras = native.text_of(block.get("id")), block.get("extras")
+    kept = extras if is_object(extras) else {}
+    openai = {
+        "itemId": id if id.startswith("rs_") else None,
+        "reasoningEncryptedContent": kept.get("encrypted_content"),
+    }
+    own = {"openai": openai, "anthropic": {key: kept.get(key) for key in ("signature", "redactedData")}}
+    said = {provider: {key: item for key, item in of.items() if isinstance(item, str)} for provider, of in own.items()}
+    found = {provider: of for provider, of in said.items() if of}
+    return {"providerMetadata": found} if found else {}
 
 
 def _file(family: str, block: Json) -> Json:

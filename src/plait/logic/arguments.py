@@ -242,6 +242,16 @@ def _is_several(value: object) -> TypeGuard[Iterable[object]]:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping)
 
 
+def with_ids(messages: Iterable[T], ids: object) -> Iterable[tuple[T, str | None]]:
+    """Messages and the ids that they are to have, which must be as many."""
+    if ids is None:
+        return ((message, None) for message in messages)
+    given, names = list(messages), ids_asked("ids", ids)
+    if len(names) != len(given) or isinstance(ids, str):
+        raise UsageError(f"ids must be one for each message: there are {len(given)} messages and {len(names)} ids")
+    return zip(given, names, strict=True)
+
+
 def words(name: str, value: object) -> frozenset[str]:
     """A collection of strings."""
     if not _is_several(value):

@@ -369,6 +369,21 @@ async def test_ids_of_a_framework_that_repeat_are_content_when_they_are_not_to_c
     assert [one.inserted for one in await chat.append_many([item, item])] == [True, False]
 
 
+async def test_many_messages_can_be_given_their_ids_and_change_the_state_in_their_write(chat: AsyncSession) -> None:
+    items = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    results = await chat.append_many(items, ids=["x", "y"], state={"k": 1})
+    assert [result.id for result in results] == ["x", "y"] and await chat.state() == {"k": 1}
+    assert await dicts_of(chat.history()) == items  # the ids stand beside them
+    info = await chat.info()
+    assert info is not None
+    with pytest.raises(LeafMovedError):
+        await chat.append_many(items, ids=["v", "w"], expect_version=info.version - 1, state={"k": 2})
+    for wrong in (["v"], ["v", "w", "x"], "vw"):
+        with pytest.raises(UsageError, match="one for each message"):
+            await chat.append_many(items, ids=wrong, state={"k": 2})
+    assert await ids_of(chat.history()) == ["x", "y"] and await chat.state() == {"k": 1}
+
+
 async def test_an_import_keeps_parent_and_time_and_repeats_nothing(chat: AsyncSession, changes: list[Change]) -> None:
     import datetime as dt
 

@@ -14,6 +14,7 @@ from plait import (
     AsyncSessions,
     Change,
     ConflictError,
+    LeafMovedError,
     NotFoundError,
     RetentionPlan,
     SessionInfo,
@@ -257,6 +258,21 @@ async def test_a_deleted_session_is_gone_at_once_and_its_id_starts_anew(
     info = await new.info()
     assert info is not None and (info.metadata, info.totals.messages) == ({}, 1)
     assert [change.kind for change in changes].count("delete session") == 1
+
+
+async def test_state_and_deletion_can_expect_that_nothing_has_changed(sessions: AsyncSessions) -> None:
+    chat = sessions.session("chat")
+    with pytest.raises(LeafMovedError):
+        await chat.update_state({"k": 1}, expect_version=0)
+    await chat.append(note("m0"))
+    info = await chat.info()
+    assert info is not None
+    assert await chat.update_state({"k": 1}, expect_version=info.version) == {"k": 1}
+    with pytest.raises(LeafMovedError):
+        await chat.update_state({"k": 2}, expect_version=info.version)
+    assert not await sessions.delete("chat", expect_version=info.version)
+    assert await chat.state() == {"k": 1} and await ids_of(chat.history()) == ["m0"]
+    assert await sessions.delete("chat", expect_version=info.version + 1)
 
 
 async def test_times_are_aware_utc_instants(sessions: AsyncSessions, chat: AsyncSession) -> None:

@@ -418,6 +418,39 @@ async def test_an_entry_is_brought_back_with_its_description(chat: AsyncSession)
     assert len(await chat.context.history("books", key="a")) == 3
 
 
+async def test_entries_are_compared_set_deleted_and_listed_with_what_is_said_of_them(chat: AsyncSession) -> None:
+    context = chat.with_context("notes", kind="documents").context
+    absent = await context.entry("notes", "a")
+    assert (absent.version, absent.content) == (0, None)
+    first = await context.write_entry("notes", "a", "one", metadata={"by": "ada"}, expect_version=0)
+    assert (first.version, first.content, first.metadata) == (1, "one", {"by": "ada"})
+    with pytest.raises(plait.StaleValueError) as caught:
+        await context.write_entry("notes", "a", "two", expect_version=0)
+    assert caught.value.current == first == await context.entry("notes", "a")
+    await context.write_entry("notes", "b/1", "deep")
+    await context.write_entry("notes", "b/2", "", description="empty")
+    assert [value.key for value in await context.entries("notes")] == ["a", "b/1", "b/2"]
+    assert [value.key for value in await context.entries("notes", prefix="b/", after="b/1")] == ["b/2"]
+    assert [value.key for value in await context.entries("notes", limit=1)] == ["a"]
+    assert await context.entries("notes", limit=0) == [] == await context.entries("notes", prefix="c")
+    gone = await context.write_entry("notes", "a", None, expect_version=1)
+    assert (gone.version, gone.content) == (2, None)
+    assert [value.key for value in await context.entries("notes")] == ["b/1", "b/2"]
+    again = await context.write_entry("notes", "a", "anew", expect_version=0)
+    assert again.version == 3  # a number is never used again
+    assert [value.content for value in await context.history("notes", key="a")] == ["anew", None, "one"]
+
+
+async def test_entries_are_those_of_the_store(chat: AsyncSession) -> None:
+    context = chat.with_context("memory").with_context("books", provider=Books()).context
+    with pytest.raises(plait.UsageError, match="has no entries"):
+        await context.entry("memory", "a")
+    with pytest.raises(plait.UnsupportedError):
+        await context.write_entry("books", "a", "b")
+    with pytest.raises(plait.NotFoundError):
+        await context.entries("absent")
+
+
 async def test_bringing_back_holds_the_limit(chat: AsyncSession) -> None:
     chat.with_context("memory")
     await chat.context.replace("memory", "word " * 100)

@@ -14,6 +14,7 @@ from plait import (
     Sessions,
     Change,
     ConflictError,
+    LeafMovedError,
     NotFoundError,
     RetentionPlan,
     SessionInfo,
@@ -257,6 +258,21 @@ def test_a_deleted_session_is_gone_at_once_and_its_id_starts_anew(
     info = new.info()
     assert info is not None and (info.metadata, info.totals.messages) == ({}, 1)
     assert [change.kind for change in changes].count("delete session") == 1
+
+
+def test_state_and_deletion_can_expect_that_nothing_has_changed(sessions: Sessions) -> None:
+    chat = sessions.session("chat")
+    with pytest.raises(LeafMovedError):
+        chat.update_state({"k": 1}, expect_version=0)
+    chat.append(note("m0"))
+    info = chat.info()
+    assert info is not None
+    assert chat.update_state({"k": 1}, expect_version=info.version) == {"k": 1}
+    with pytest.raises(LeafMovedError):
+        chat.update_state({"k": 2}, expect_version=info.version)
+    assert not sessions.delete("chat", expect_version=info.version)
+    assert chat.state() == {"k": 1} and ids_of(chat.history()) == ["m0"]
+    assert sessions.delete("chat", expect_version=info.version + 1)
 
 
 def test_times_are_aware_utc_instants(sessions: Sessions, chat: Session) -> None:

@@ -418,6 +418,39 @@ def test_an_entry_is_brought_back_with_its_description(chat: Session) -> None:
     assert len(chat.context.history("books", key="a")) == 3
 
 
+def test_entries_are_compared_set_deleted_and_listed_with_what_is_said_of_them(chat: Session) -> None:
+    context = chat.with_context("notes", kind="documents").context
+    absent = context.entry("notes", "a")
+    assert (absent.version, absent.content) == (0, None)
+    first = context.write_entry("notes", "a", "one", metadata={"by": "ada"}, expect_version=0)
+    assert (first.version, first.content, first.metadata) == (1, "one", {"by": "ada"})
+    with pytest.raises(plait.StaleValueError) as caught:
+        context.write_entry("notes", "a", "two", expect_version=0)
+    assert caught.value.current == first == context.entry("notes", "a")
+    context.write_entry("notes", "b/1", "deep")
+    context.write_entry("notes", "b/2", "", description="empty")
+    assert [value.key for value in context.entries("notes")] == ["a", "b/1", "b/2"]
+    assert [value.key for value in context.entries("notes", prefix="b/", after="b/1")] == ["b/2"]
+    assert [value.key for value in context.entries("notes", limit=1)] == ["a"]
+    assert context.entries("notes", limit=0) == [] == context.entries("notes", prefix="c")
+    gone = context.write_entry("notes", "a", None, expect_version=1)
+    assert (gone.version, gone.content) == (2, None)
+    assert [value.key for value in context.entries("notes")] == ["b/1", "b/2"]
+    again = context.write_entry("notes", "a", "anew", expect_version=0)
+    assert again.version == 3  # a number is never used again
+    assert [value.content for value in context.history("notes", key="a")] == ["anew", None, "one"]
+
+
+def test_entries_are_those_of_the_store(chat: Session) -> None:
+    context = chat.with_context("memory").with_context("books", provider=Books()).context
+    with pytest.raises(plait.UsageError, match="has no entries"):
+        context.entry("memory", "a")
+    with pytest.raises(plait.UnsupportedError):
+        context.write_entry("books", "a", "b")
+    with pytest.raises(plait.NotFoundError):
+        context.entries("absent")
+
+
 def test_bringing_back_holds_the_limit(chat: Session) -> None:
     chat.with_context("memory")
     chat.context.replace("memory", "word " * 100)

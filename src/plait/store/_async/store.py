@@ -288,8 +288,11 @@ class AsyncPlanStore:
     async def state(self, session: SessionRef) -> Json:
         return await self.driver.read_async(partial(catalogue.state, session))
 
-    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
-        return await self.driver.write_async(partial(catalogue.update_state, session, patch, self._mark(created_at_us)))
+    async def update_state(
+        self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int, version: int | None = None
+    ) -> Stated:
+        mark = self._mark(created_at_us)
+        return await self.driver.write_async(partial(catalogue.update_state, session, patch, mark, version))
 
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         return await self.driver.read_async(partial(catalogue.sessions, scope, cursor, limit))

@@ -264,8 +264,13 @@ class Store(Protocol):
         """The session's small JSON state; `{}` if absent."""
         ...
 
-    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
-        """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
+    def update_state(
+        self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int, version: int | None = None
+    ) -> Stated:
+        """Merge `patch` into the state per key (a `None` value removes its key); answers the result.
+
+        With a `version` that the session does not stand at (an absent one stands at none): `LeafMovedError`.
+        """
         ...
 
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:

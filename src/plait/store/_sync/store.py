@@ -288,8 +288,11 @@ class PlanStore:
     def state(self, session: SessionRef) -> Json:
         return self.driver.read(partial(catalogue.state, session))
 
-    def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
-        return self.driver.write(partial(catalogue.update_state, session, patch, self._mark(created_at_us)))
+    def update_state(
+        self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int, version: int | None = None
+    ) -> Stated:
+        mark = self._mark(created_at_us)
+        return self.driver.write(partial(catalogue.update_state, session, patch, mark, version))
 
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         return self.driver.read(partial(catalogue.sessions, scope, cursor, limit))

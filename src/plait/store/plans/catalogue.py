@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait import jsontext, times
-from plait.errors import ConflictError
+from plait.errors import ConflictError, LeafMovedError
 from plait.logic import usage
 from plait.logic.cursors import ListCursor
 from plait.model import Json, SessionInfo, SessionPage, Usage
@@ -141,9 +141,12 @@ def state(ref: SessionRef) -> Plan[Json]:
     return {} if head is None else _object(head, (yield from _info_row(head))[5])
 
 
-def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark) -> Plan[Stated]:
-    """Merge into the session's state, creating the session if it is absent."""
-    head = yield from common.take_or_create(ref, mark)
+def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark, version: int | None = None) -> Plan[Stated]:
+    """Merge into the session's state, creating the session if it is absent; not if it has left `version`."""
+    head = yield from common.take(ref)
+    if version is not None:
+        yield from _refuse_moved(head, version)
+    head = head if head is not None else (yield from common.create(ref, mark))
     old = yield from _info_row(head)
     text = _merged(old[5], patch)
     if text != old[5]:
@@ -161,6 +164,20 @@ def scopes(after: Scope | None, limit: int) -> Plan[list[Scope]]:
         found.append(Scope(tenant, owner))
         owner += "\0"  # the next text there can be
     return found
+
+
+def _refuse_moved(head: Head | None, version: int) -> Plan[None]:
+    """Raise unless the session stands at this version; one that is not there stands at none."""
+    if head is not None and head.version == version:
+        return
+    if head is not None:
+        yield from common.locate(head)
+    leaf_id, stands = (None, 0) if head is None else (head.leaf_id, head.version)
+    raise LeafMovedError(
+        f"the session has moved on: its leaf is {leaf_id!r} at version {stands}; read it again",
+        leaf_id=leaf_id,
+        version=stands,
+    )
 
 
 def sessions(scope: Scope, cursor: str | None, limit: int) -> Plan[SessionPage]:

@@ -824,10 +824,16 @@ class AsyncModelStore:
         life = self._find(session)
         return copy.deepcopy(life.state) if life else {}
 
-    async def update_state(self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int) -> Stated:
-        """Merge `patch` into the state per key (a `None` value removes its key); answers the result."""
+    async def update_state(
+        self, session: SessionRef, patch: Mapping[str, Any], *, created_at_us: int, version: int | None = None
+    ) -> Stated:
+        """Merge `patch` into the state per key (a `None` value removes its key), if the session stands at `version`."""
         self._fence(session)
         life = self._find(session)
+        stands = 0 if life is None else self._counters[_key(session)].version
+        if version is not None and (life is None or version != stands):
+            leaf = None if life is None else life.leaf
+            raise LeafMovedError(f"the session has moved on: it is at version {stands}", leaf_id=leaf, version=stands)
         life = life or self._begin(session, created_at_us)
         merged = _merged(life.state, patch)
         changed = jsontext.encode(merged) != jsontext.encode(life.state)  # as text: 1, 1.0 and true differ

@@ -218,6 +218,19 @@ class AsyncCatalogueTests(AsyncStoreCase):
         assert await store.state(self.ref("other")) == {}
         assert await self.history(store) == []
 
+    async def test_a_patch_of_the_state_can_expect_a_version(self, store: AsyncStore) -> None:
+        with pytest.raises(LeafMovedError):
+            await store.update_state(self.ref(), {"k": 0}, created_at_us=now_us(), version=0)
+        assert await store.info(self.ref()) is None
+        await self.add(store, "a")
+        info = await store.info(self.ref())
+        assert info is not None
+        await store.update_state(self.ref(), {"k": 1}, created_at_us=now_us(), version=info.version)
+        with pytest.raises(LeafMovedError) as caught:
+            await store.update_state(self.ref(), {"k": 2}, created_at_us=now_us(), version=info.version)
+        assert (caught.value.leaf_id, caught.value.version) == ("a", info.version + 1)
+        assert await store.state(self.ref()) == {"k": 1}
+
     async def test_a_patch_of_the_state_says_whether_it_changed_anything(self, store: AsyncStore) -> None:
         patches: list[tuple[dict[str, Any], bool]] = [
             ({"k": 1}, True),

@@ -218,6 +218,19 @@ class CatalogueTests(StoreCase):
         assert store.state(self.ref("other")) == {}
         assert self.history(store) == []
 
+    def test_a_patch_of_the_state_can_expect_a_version(self, store: Store) -> None:
+        with pytest.raises(LeafMovedError):
+            store.update_state(self.ref(), {"k": 0}, created_at_us=now_us(), version=0)
+        assert store.info(self.ref()) is None
+        self.add(store, "a")
+        info = store.info(self.ref())
+        assert info is not None
+        store.update_state(self.ref(), {"k": 1}, created_at_us=now_us(), version=info.version)
+        with pytest.raises(LeafMovedError) as caught:
+            store.update_state(self.ref(), {"k": 2}, created_at_us=now_us(), version=info.version)
+        assert (caught.value.leaf_id, caught.value.version) == ("a", info.version + 1)
+        assert store.state(self.ref()) == {"k": 1}
+
     def test_a_patch_of_the_state_says_whether_it_changed_anything(self, store: Store) -> None:
         patches: list[tuple[dict[str, Any], bool]] = [
             ({"k": 1}, True),

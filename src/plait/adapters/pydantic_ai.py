@@ -1,0 +1,520 @@
+"""plait under Pydantic AI: a store of conversations, and a session's context as an agent's tools and instructions."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import inspect
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, TypeGuard
+
+import plait
+from plait.adapters.extras import missing
+from plait.formats.crossing import sourced
+
+try:
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic_ai import RunContext, Tool
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.conversation_store import (
+        ConversationConflict,
+        ConversationEntry,
+        ConversationRecord,
+    )
+    from pydantic_ai.conversation_store import ConversationStore as _ConversationStore
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
+    from pydantic_ai.models import KnownModelName, Model
+    from pydantic_ai.usage import RunUsage
+except ImportError as error:
+    raise missing("pydantic_ai", error) from error
+
+__all__ = ["ConversationStore", "Saving", "history", "instructions", "summarizer", "tools"]
+
+log = logging.getLogger("plait")
+FORMAT: Final = "pydantic-ai"
+STATE: Final = "pydantic-ai"
+"""Under this key a session's state has what Pydantic AI's record of the conversation says beside the messages."""
+TRIES: Final = 20
+HOMES: Final = 10_000
+SLACK: Final = dt.timedelta(minutes=1)
+
+Json = dict[str, Any]
+_RECORDS: Final[TypeAdapter[ConversationRecord]] = TypeAdapter(ConversationRecord)
+_VIEW: Final[ContextVar[bool]] = ContextVar("plait-pydantic-ai-view", default=False)
+_URLS: Final = str.maketrans("-_", "+/")
+
+
+class _Stood(NamedTuple):
+    """How a conversation stands: its record, the version of the session that says so, and whether a save has kept one."""
+
+    record: ConversationRecord | None
+    version: int | None
+    kept: bool
+
+
+class ConversationStore(_ConversationStore):
+    """Pydantic AI's conversations in plait: one session each, of the conversation's id, an entry being a message.
+
+    Give it the sessions that you opened with `plait.open_async`. Entries keep their ids and come back
+    equal; branches are branches of the session; a fork is a session of its own that holds a copy of
+    the path, so deleting one conversation leaves every other whole, and deletes all that is its own.
+    Entries and record are written in one transaction: a conflict leaves neither behind.
+
+    A session that others wrote is a conversation too. What another framework appended is read as
+    Pydantic AI's messages, and belongs to the history from then on; a copy loaded before conflicts.
+    `load` shows overlays, so after a compaction a run begins with the summary; `load_entries` and
+    whatever a save compares with have every entry.
+
+    Conversations of all of Pydantic AI's scopes are in the one scope of plait's that `sessions` is of.
+    """
+
+    def __init__(self, sessions: plait.AsyncSessions) -> None:
+        self._sessions = sessions
+        self._homes: OrderedDict[str, str] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._sessions!r})"
+
+    async def load(self, conversation_id: str, *, limit: int | None = None, scope: str | None = None) -> Any:
+        """The conversation with its overlays laid on, or `None`; see `ConversationStore.load`."""
+        token = _VIEW.set(True)
+        try:
+            return await super().load(conversation_id, limit=limit, scope=scope)
+        finally:
+            _VIEW.reset(token)
+
+    # -- records ---------------------------------------------------------------
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        """The conversation's record, `None` for a session that is absent or has never held anything."""
+        return (await self._stood(conversation_id)).record
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        """The records, or those with the given `scope`, the latest saved first, at most `limit`.
+
+        Sessions are looked through in the order of their last activity, and no further than needed.
+        """
+        found: list[ConversationRecord] = []
+        async for info in self._sessions.all():
+            if limit is not None and len(found) >= limit and info.active_at + SLACK < found[limit - 1].updated_at:
+                break
+            record = await self.read_record(info.id)
+            if record is not None and (scope is None or record.scope == scope):
+                found.append(record)
+                found.sort(key=lambda one: one.updated_at, reverse=True)
+        return found[:limit]
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        """Store a record and the entries its history adds, all or nothing; `ConversationConflict` as documented there."""
+        begun = False
+        for _ in range(TRIES):
+            stood = await self._stood(record.conversation_id)
+            found = None if begun and not stood.kept else stood.record
+            if (found.revision if found is not None else None) != expected_revision:
+                break
+            if stood.version is None:
+                begun = await self._begin(record, new_entries)
+                continue
+            try:
+                await self._write(record, new_entries, stood.version)
+            except plait.LeafMovedError:
+                continue
+            except (plait.NotFoundError, plait.SessionDeletedError):
+                break
+            return
+        raise ConversationConflict(record.conversation_id)
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        """Delete the conversation's session with all its entries; forks have their own copies and stay whole."""
+        for _ in range(TRIES):
+            stood = await self._stood(conversation_id)
+            if stood.record is None or stood.record.revision != expected_revision:
+                raise ConversationConflict(conversation_id)
+            if await self._sessions.delete(conversation_id, expect_version=stood.version):
+                return
+        raise ConversationConflict(conversation_id)
+
+    async def _stood(self, conversation_id: str) -> _Stood:
+        try:
+            return await self._read_stood(conversation_id)
+        except plait.SessionDeletedError:  # by somebody else, since this handle was used: there may be a new one
+            return await self._read_stood(conversation_id)
+
+    async def _read_stood(self, conversation_id: str) -> _Stood:
+        session = self._sessions.session(conversation_id)
+        info = await session.info()
+        if info is None:
+            return _Stood(None, None, False)
+        # The version is read first: should the session change meanwhile, what is read is newer than it says,
+        # and a write that expects this version is refused.
+        kept = _kept(await session.state())
+        leaf = await session.leaf()
+        if kept is None and leaf is None:
+            return _Stood(None, info.version, False)
+        record = _as_it_is(info, kept, None if leaf is None else leaf.id)
+        self._note(conversation_id, *(id for id in (record.head_id, *record.branches) if id is not None))
+        return _Stood(record, info.version, kept is not None)
+
+    async def _begin(self, record: ConversationRecord, new_entries: Sequence[ConversationEntry]) -> bool:
+        """Make the session: empty, or with the path that a fork begins with; `False` if somebody else has."""
+        first = new_entries[0].parent_id if new_entries else record.head_id
+        home = None if first is None else await self._home(first)
+        try:
+            if first is None:
+                await self._sessions.create(record.conversation_id)
+            elif home is None:
+                raise ConversationConflict(record.conversation_id)
+            else:
+                await self._sessions.session(home).fork(record.conversation_id, at=first)
+        except (plait.NotFoundError, plait.StaleValueError, plait.SessionDeletedError):
+            raise ConversationConflict(record.conversation_id) from None
+        except plait.ConflictError:
+            return False
+        return True
+
+    async def _write(self, record: ConversationRecord, new_entries: Sequence[ConversationEntry], version: int) -> None:
+        session = self._sessions.session(record.conversation_id)
+        if record.head_id not in (None, *(entry.id for entry in new_entries)):
+            await self._check_there(session, record)
+        leaf = await session.leaf()
+        state = {STATE: _saved(record, new_entries[-1].id if new_entries else None if leaf is None else leaf.id)}
+        chains = list(_chains(new_entries))
+        for chain in chains[:-1]:
+            await session.append_many(
+                _stored(chain),
+                parent=chain[0].parent_id,
+                ids=[e.id for e in chain],
+                format=FORMAT,
+                expect_version=version,
+            )
+            info = await session.info()
+            version = version if info is None else info.version
+        if chains:
+            last = chains[-1]
+            await session.append_many(
+                _stored(last),
+                parent=last[0].parent_id,
+                ids=[entry.id for entry in last],
+                format=FORMAT,
+                expect_version=version,
+                state=state,
+            )
+        else:
+            await session.update_state(state, expect_version=version)
+            await self._follow(session, record, leaf)
+        self._note(record.conversation_id, *(entry.id for entry in new_entries))
+
+    async def _check_there(self, session: plait.AsyncSession, record: ConversationRecord) -> None:
+        assert record.head_id is not None
+        if await session.get(record.head_id) is None:
+            raise ConversationConflict(record.conversation_id)
+
+    async def _follow(self, session: plait.AsyncSession, record: ConversationRecord, leaf: Any) -> None:
+        """Let the session's active leaf be the head, so that whoever else reads it sees the branch."""
+        try:
+            if record.head_id != (None if leaf is None else leaf.id):
+                await session.checkout(record.head_id, expect_leaf=None if leaf is None else leaf.id)
+        except (plait.LeafMovedError, plait.NotFoundError):
+            pass  # somebody went on already: the head follows them
+
+    # -- entries ---------------------------------------------------------------
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        """The entry of this id; `LookupError` if there is none.
+
+        One of a conversation that this object has not read yet is looked for in all sessions.
+        """
+        return (await self._found(entry_id, limit=1, view=False))[-1]
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        """The entries from the first one up to `head_id`, in order, or only the last `limit` of them."""
+        if head_id is None or limit == 0:
+            return []
+        return await self._found(head_id, limit=limit, view=_VIEW.get())
+
+    async def _found(self, head_id: str, *, limit: int | None, view: bool) -> list[ConversationEntry]:
+        noted = self._homes.get(head_id)
+        entries = [] if noted is None else await self._history(noted, head_id, limit=limit, view=view)
+        if not entries and (home := await self._home(head_id)) is not None:
+            entries = await self._history(home, head_id, limit=limit, view=view)
+        if not entries:
+            raise LookupError(f"there is no entry {head_id!r}")
+        return entries
+
+    async def _history(self, home: str, head_id: str, *, limit: int | None, view: bool) -> list[ConversationEntry]:
+        session = self._sessions.session(home)
+        rows: list[plait.Message] = []
+        own = 0
+        foreign = False
+        path = (session.history if view else session.transcript)(head_id, newest_first=True)
+        async for row in path:
+            # What others wrote may be one message of Pydantic AI's together: read on to where it begins.
+            mine = isinstance(row, plait.Damaged) or row.format == FORMAT
+            if limit is not None and own >= limit and (mine or not foreign):
+                break
+            own, foreign = own + mine, not mine
+            if not isinstance(row, plait.Damaged):
+                rows.append(row)
+        rows.reverse()
+        entries = _entries(rows)
+        self._note(home, *(entry.id for entry in entries))
+        return entries if limit is None else entries[max(0, len(entries) - limit) :]
+
+    # -- where entries are -----------------------------------------------------
+
+    def _note(self, conversation_id: str, *entry_ids: str) -> None:
+        for id in entry_ids:
+            self._homes[id] = conversation_id
+            self._homes.move_to_end(id)
+        while len(self._homes) > HOMES:
+            self._homes.popitem(last=False)
+
+    async def _home(self, entry_id: str) -> str | None:
+        """The conversation that an entry is in: of several that have it, the one last active."""
+        noted = self._homes.get(entry_id)
+        if noted is not None and await self._has(noted, entry_id):
+            return noted
+        async for info in self._sessions.all():
+            if await self._has(info.id, entry_id):
+                self._note(info.id, entry_id)
+                return info.id
+        return None
+
+    async def _has(self, conversation_id: str, entry_id: str) -> bool:
+        try:
+            return await self._sessions.session(conversation_id).get(entry_id) is not None
+        except plait.SessionDeletedError:
+            return False
+
+
+# -- what is stored, and back ---------------------------------------------------
+
+
+def _kept(state: Json) -> Json | None:
+    """What a session's state has of the record; what somebody else wrote there counts as nothing."""
+    found = state.get(STATE)
+    return found if _is_object(found) and "record" in found else None
+
+
+def _saved(record: ConversationRecord, leaf_id: str | None) -> Json:
+    """What the state is to have: the record, and the active leaf as it is once this is written."""
+    saved = _RECORDS.dump_python(record, mode="json")
+    return {"record": saved, "leaf": leaf_id}
+
+
+def _as_it_is(info: plait.SessionInfo, kept: Json | None, leaf_id: str | None) -> ConversationRecord:
+    """The record as the session has it now: where somebody else moved the leaf, the conversation went along."""
+    here = f"plait:{info.version}"
+    if kept is None:
+        return ConversationRecord(
+            conversation_id=info.id, head_id=leaf_id, usage=RunUsage(), revision=here, updated_at=info.active_at
+        )
+    record = _RECORDS.validate_python(kept["record"])
+    record.conversation_id = info.id  # a fork that was made elsewhere has brought its source's along
+    if leaf_id in (record.head_id, kept.get("leaf")):
+        return record
+    record.head_id, record.revision, record.updated_at = leaf_id, here, info.active_at
+    record.deferred_tool_requests = None
+    return record
+
+
+def _chains(entries: Sequence[ConversationEntry]) -> list[list[ConversationEntry]]:
+    """The entries as runs in which each follows the one before."""
+    chains: list[list[ConversationEntry]] = []
+    for entry in entries:
+        if chains and entry.parent_id == chains[-1][-1].id:
+            chains[-1].append(entry)
+        else:
+            chains.append([entry])
+    return chains
+
+
+def _is_object(value: object) -> TypeGuard[Json]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _stored(entries: Sequence[ConversationEntry]) -> list[Json]:
+    return _dumped([entry.message for entry in entries])
+
+
+def _dumped(messages: list[ModelMessage]) -> list[Json]:
+    return [_standard(item) for item in ModelMessagesTypeAdapter.dump_python(messages, mode="json")]
+
+
+def _standard(value: Any) -> Any:
+    """The bytes of files in the usual alphabet of base64, in which plait keeps them beside the messages, once."""
+    if _is_list(value):
+        return [_standard(item) for item in value]
+    if not _is_object(value):
+        return value
+    if value.get("kind") == "binary" and isinstance(value.get("data"), str):
+        return {**value, "data": value["data"].translate(_URLS)}
+    return {key: _standard(item) for key, item in value.items()}
+
+
+def _entries(rows: Sequence[plait.Message]) -> list[ConversationEntry]:
+    """The entries of a path; the last of those that one foreign message became has its id."""
+    ids: list[str] = []
+    texts: list[str] = []
+    for content, source in sourced(rows, FORMAT):
+        if ids and ids[-1] == source.id:
+            ids[-1] = f"{source.id}:{len(ids)}"
+        ids.append(source.id)
+        texts.append(source.to_json() if source.format == FORMAT else json.dumps(content))
+    entries: list[ConversationEntry] = []
+    parent = rows[0].parent_id if rows else None
+    for id, message in zip(ids, _messages(ids, texts), strict=True):
+        if message is not None:
+            entries.append(ConversationEntry(id=id, parent_id=parent, message=message))
+            parent = id
+    return entries
+
+
+def _messages(ids: Sequence[str], texts: Sequence[str]) -> list[ModelMessage | None]:
+    """The messages of JSON texts; `None` for one that this version of Pydantic AI cannot read, with a warning."""
+    try:
+        return list(ModelMessagesTypeAdapter.validate_json(f"[{','.join(texts)}]"))
+    except ValidationError:
+        return [_message(id, text) for id, text in zip(ids, texts, strict=True)]
+
+
+def _message(id: str, text: str) -> ModelMessage | None:
+    for read in (ModelMessagesTypeAdapter.validate_json, _from_python):
+        try:
+            return read(f"[{text}]")[0]
+        except ValidationError as error:
+            fault = error
+    log.warning("message %s is left out, Pydantic AI cannot read it; it stays as it is: %s", id, fault)
+    return None
+
+
+def _from_python(text: str) -> list[ModelMessage]:
+    """The messages of a text with halves of characters in it, which Pydantic's reader of JSON does not take."""
+    return ModelMessagesTypeAdapter.validate_python(_with_bytes(json.loads(text)))
+
+
+def _with_bytes(value: Any) -> Any:
+    if _is_list(value):
+        return [_with_bytes(item) for item in value]
+    if not _is_object(value):
+        return value
+    if value.get("kind") == "binary" and isinstance(value.get("data"), str):
+        return {**value, "data": base64.b64decode(value["data"])}
+    return {key: _with_bytes(item) for key, item in value.items()}
+
+
+# -- a session's context ---------------------------------------------------------
+
+
+async def tools(session: plait.AsyncSession | plait.Session) -> list[Tool[Any]]:
+    """The tools with which a model uses the session's blocks, as Pydantic AI's own: for `Agent(tools=...)`.
+
+    They are those of `session.tools()`, declared as the blocks are now, and go together with any others.
+    """
+    found = session.tools()
+    return [_tool(tool) for tool in (await found if inspect.isawaitable(found) else found)]
+
+
+def _tool(tool: plait.AsyncTool | plait.Tool) -> Tool[Any]:
+    async def run(**given: Any) -> str:
+        answer = tool.call(given)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return Tool.from_schema(run, name=tool.name, description=tool.description, json_schema=tool.schema)
+
+
+def instructions(session: plait.AsyncSession | plait.Session) -> Callable[[], Awaitable[str]]:
+    """The session's frozen prompt, for `Agent(instructions=...)`, alone or in a list with others.
+
+    It is asked for at each request of a model and stays the same bytes until the session's prompt is
+    refreshed, so that what a provider caches of it holds.
+    """
+
+    async def plait_prompt() -> str:
+        frozen = session.freeze_system_prompt()
+        return await frozen if inspect.isawaitable(frozen) else frozen
+
+    return plait_prompt
+
+
+def summarizer(model: Model | KnownModelName | str) -> Callable[[str], Awaitable[str]]:
+    """What asks a model of Pydantic AI's for a summary, for `plait.compact_function`: the agent's, or a cheaper one.
+
+    It is asked with the text alone, without tools, history or instructions.
+    """
+
+    async def summarize(text: str) -> str:
+        response = await model_request(model, [ModelRequest(parts=[UserPromptPart(content=text)])])
+        return response.text or ""
+
+    return summarize
+
+
+# -- a run's messages as they come -------------------------------------------------
+
+
+async def history(session: plait.AsyncSession, *, for_model: bool = True) -> list[ModelMessage]:
+    """The session's path as Pydantic AI's messages, for `agent.run(message_history=...)`, whoever wrote it.
+
+    Overlays are laid on. Calls that nobody has answered are closed; with `for_model=False` they stay
+    open, and a run without a prompt goes on by calling the tools.
+    """
+    rows = [row async for row in session.history(for_model=for_model)]
+    return [entry.message for entry in _entries([row for row in rows if not isinstance(row, plait.Damaged)])]
+
+
+class Saving(AbstractCapability[Any]):
+    """Writes a run's messages to a session as they come, so that a killed process leaves all but its last step.
+
+    For `agent.run(..., message_history=await history(session), capabilities=[Saving(session)])`, and for
+    streamed runs alike. A reply is written before its tools run, their results before the model is
+    asked again, each request or response once and at the active leaf. What a run was given as its
+    history is taken to be stored. Do not save the result with a `ConversationStore` as well.
+    """
+
+    def __init__(self, session: plait.AsyncSession) -> None:
+        self._session = session
+        self._seen: dict[int, ModelMessage] = {}
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
+        """One for each run: it knows what of that run is stored."""
+        mine = Saving(self._session)
+        mine._seen = {id(message): message for message in ctx.messages}
+        return mine
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
+        """Write also what came last: a streamed run ends without saying so."""
+        result = await handler()
+        await self._save(result.all_messages())
+        return result
+
+    async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
+        """Write what this step added."""
+        await self._save(ctx.messages)
+        return result
+
+    async def _save(self, messages: Sequence[ModelMessage]) -> None:
+        new: list[ModelMessage] = []
+        for message in reversed(messages):
+            if id(message) in self._seen:
+                break
+            new.append(message)
+        if new:
+            new.reverse()
+            await self._session.append_many(_dumped(new), format=FORMAT)
+            self._seen.update((id(message), message) for message in new)

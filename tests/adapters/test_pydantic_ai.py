@@ -1,0 +1,552 @@
+"""Pydantic AI on plait: its conversations, held against its own store in memory; real agents, killed and gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pydantic_ai.conversation_store", reason="needs Pydantic AI: pip install 'plait[pydantic-ai]'")
+
+from pydantic_ai import Agent
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord, InMemoryConversationStore
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import (
+    BinaryImage,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import RunUsage
+
+import plait
+from plait.adapters.pydantic_ai import ConversationStore, Saving, history, instructions, summarizer, tools
+from tests.dose import dose
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(tmp_path / "store.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(sessions: plait.AsyncSessions) -> ConversationStore:
+    return ConversationStore(sessions)
+
+
+def asks(text: str) -> ModelRequest:
+    return ModelRequest(parts=[UserPromptPart(content=text)])
+
+
+def says(text: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(content=text)])
+
+
+# --- the store in memory as an oracle
+
+
+class Pair:
+    """The same operations on both stores; ids, which each makes itself, are compared by what they stand for."""
+
+    def __init__(self, ours: ConversationStore) -> None:
+        self.ours, self.theirs = ours, InMemoryConversationStore()
+        self.known: dict[str | None, str | None] = {None: None}
+
+    async def both(self, work: Callable[[Any, bool], Awaitable[Any]]) -> tuple[Any, Any]:
+        outcomes = []
+        for store, own in ((self.theirs, False), (self.ours, True)):
+            try:
+                outcomes.append(await work(store, own))
+            except (ConversationConflict, UserError) as error:
+                outcomes.append(type(error).__name__)
+        theirs, ours = outcomes
+        if isinstance(theirs, str) or isinstance(ours, str):
+            assert theirs == ours
+        return theirs, ours
+
+    def pair(self, theirs: list[Any], ours: list[Any]) -> None:
+        assert len(theirs) == len(ours)
+        for one, other in zip(theirs, ours, strict=True):
+            assert self.known.setdefault(one.id, other.id) == other.id
+            assert (self.known[one.parent_id], one.message) == (other.parent_id, other.message)
+
+    def record(self, theirs: ConversationRecord) -> ConversationRecord:
+        """The record as ours must be, but for revision and time."""
+        return replace(
+            theirs,
+            head_id=self.known[theirs.head_id],
+            forked_at=self.known[theirs.forked_at],
+            branches=[self.known[id] or "" for id in theirs.branches],
+        )
+
+    async def check(self, names: list[str]) -> None:
+        theirs, ours = await self.theirs.list_conversations(), await self.ours.list_conversations()
+        assert [one.conversation_id for one in theirs] == [one.conversation_id for one in ours]
+        for one, other in zip(theirs, ours, strict=True):
+            assert replace(self.record(one), revision="", updated_at=other.updated_at) == replace(other, revision="")
+        for name in names:
+            for limit in (None, 0, 2):
+                mine, yours = await self.both(lambda store, _, n=name, k=limit: store.load_entries(n, limit=k))
+                assert (mine is None) == (yours is None)
+                if mine is not None and not isinstance(mine, str):
+                    self.pair(mine, yours)
+            for record in theirs:
+                for tip in record.branches:
+                    line = await self.theirs.read_history(tip)
+                    self.pair(line, await self.ours.read_history(self.known[tip]))
+
+
+NAMES = ["a", "b", "c"]
+
+
+async def step(pair: Pair, rng: random.Random, held: dict[str, tuple[Conversation, Conversation]]) -> None:
+    """One operation, drawn."""
+    name, n = rng.choice(NAMES), rng.randrange(5)
+    scope, limit = rng.choice([None, None, "ada", "bob"]), rng.choice([None, None, 2])
+    texts = [f"{rng.randrange(100)}" for _ in range(rng.randrange(3))]
+    messages = [asks(text) if k % 2 == 0 else says(text) for k, text in enumerate(texts)]
+
+    def from_both(found: tuple[Any, Any]) -> None:
+        if isinstance(found[0], Conversation):
+            held[name] = found
+
+    match rng.choice(["new", "load", "load", "save", "save", "rewrite", "branch", "back", "fork", "delete", "plain"]):
+        case "new":
+            held[name] = tuple(Conversation(conversation_id=name, messages=list(messages)) for _ in "ab")  # type: ignore[assignment]
+        case "load":
+            from_both(await pair.both(lambda store, _: store.load(name, scope=scope, limit=limit)))
+        case "save" | "rewrite" | "plain" as kind if name in held:
+            for conversation in held[name]:
+                if kind == "rewrite":
+                    conversation.messages = conversation.messages[: n + 1]
+                if kind == "plain":
+                    conversation.new_message_index = None
+                conversation.messages.extend(messages)
+                conversation.usage = RunUsage(requests=n)
+            saved = await pair.both(lambda store, own: store.save(held[name][own], scope=scope))
+            if not isinstance(saved[0], str):
+                pair.pair(*saved)
+        case "branch" if name in held:
+            from_both(
+                await pair.both(
+                    lambda store, own: store.branch(name, at=n, expected_revision=held[name][own].revision, scope=scope)
+                )
+            )
+        case "back":
+            record = await pair.theirs.read_record(name)
+            if record is not None and record.branches and name in held:
+                tip = rng.choice(record.branches)
+                from_both(
+                    await pair.both(
+                        lambda store, own: store.branch(
+                            name,
+                            from_entry=pair.known[tip] if own else tip,
+                            expected_revision=held[name][own].revision,
+                        )
+                    )
+                )
+        case "fork":
+            at, target = rng.choice([None, n]), rng.choice(NAMES)
+            await pair.both(lambda store, _: store.fork(name, at=at, new_conversation_id=target, source_scope=scope))
+        case "delete":
+            await pair.both(lambda store, _: store.delete(name, scope=scope))
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("seed", range(dose(short=4, soak=400)))
+async def test_random_operations_have_the_answers_and_the_conflicts_of_the_store_in_memory(
+    store: ConversationStore, seed: int
+) -> None:
+    rng, pair = random.Random(seed), Pair(store)
+    held: dict[str, tuple[Conversation, Conversation]] = {}
+    for _ in range(40):
+        await step(pair, rng, held)
+    await pair.check(NAMES)
+
+
+async def test_what_one_object_wrote_another_reads(sessions: plait.AsyncSessions, store: ConversationStore) -> None:
+    conversation = Conversation(conversation_id="c", messages=[asks("one"), says("two")])
+    entries = await store.save(conversation)
+    other = ConversationStore(sessions)
+    assert await other.read_entry(entries[1].id) == entries[1]
+    assert await other.read_history(entries[0].id) == entries[:1]
+    with pytest.raises(LookupError):
+        await other.read_entry("nowhere")
+
+
+async def test_of_savers_at_once_one_wins_and_the_others_leave_nothing(store: ConversationStore) -> None:
+    conversation = Conversation(conversation_id="c", messages=[asks("one")])
+    await store.save(conversation)
+    loaded = [await store.load("c") for _ in range(8)]
+    for n, mine in enumerate(loaded):
+        mine.messages.append(says(f"answer {n}"))
+    outcomes = await asyncio.gather(*(store.save(mine) for mine in loaded), return_exceptions=True)
+    assert sum(isinstance(one, list) for one in outcomes) == 1
+    assert sum(isinstance(one, ConversationConflict) for one in outcomes) == 7
+    assert len(await store.load_entries("c") or []) == 2
+    assert (await store._sessions.session("c").totals()).messages == 2
+
+
+async def test_three_turns_save_each_message_once(sessions: plait.AsyncSessions, store: ConversationStore) -> None:
+    agent = Agent(TestModel(call_tools=["weather"]))
+    agent.tool_plain(weather)
+    for n in range(3):
+        conversation = await store.load("c") or Conversation(conversation_id="c")
+        await store.save(await agent.run(f"turn {n}", conversation=conversation))
+    stored = [message async for message in sessions.session("c").transcript()]
+    assert len(stored) == (await sessions.session("c").totals()).messages == 8  # the test model calls a tool once
+    loaded = await store.load("c")
+    assert loaded is not None and len(loaded.messages) == 8
+    assert [message.role for message in stored[:4] if isinstance(message, plait.Message)] == [
+        *("user", "assistant", "tool", "assistant")
+    ]
+
+
+def weather(city: str) -> str:
+    """The weather."""
+    return f"Sun in {city}."
+
+
+ODD: list[ModelMessage] = [
+    ModelRequest(parts=[UserPromptPart(content="half \ud99c, NUL \x00, 日本")]),
+    ModelRequest(
+        parts=[UserPromptPart(content=["look", BinaryImage(b"\xff\xfe\xfb\xf0" * 9, media_type="image/png")])]
+    ),
+    ModelResponse(parts=[ToolCallPart("f", {"z": 1, "a": 2**70, "n": 1.0}, "c1")]),
+    ModelRequest(
+        parts=[ToolReturnPart("f", [{"deep": [1, None]}, BinaryImage(b"\xff\xfe", media_type="image/png")], "c1")]
+    ),
+    ModelRequest(parts=[ToolReturnPart("f", "no", "c2", outcome="failed")], instructions="Be brief."),
+    ModelResponse(parts=[TextPart(content="", id="x", provider_details={"signature": "abc"}), TextPart(content="a")]),
+]
+
+
+async def test_messages_come_back_equal_and_bytes_are_kept_once(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    await store.save(Conversation(conversation_id="c", messages=list(ODD)))
+    loaded = await ConversationStore(sessions).load("c")
+    assert loaded is not None and loaded.messages == ODD
+    pieces = [piece async for piece in sessions.session("c").read_attachment((await first(sessions, "c", 1)).id)]
+    assert b"".join(pieces) == b"\xff\xfe\xfb\xf0" * 9  # beside the message, not in it
+
+
+async def first(sessions: plait.AsyncSessions, id: str, n: int) -> plait.Message:
+    rows = [row async for row in sessions.session(id).transcript()]
+    found = rows[n]
+    assert isinstance(found, plait.Message)
+    return found
+
+
+async def test_a_message_that_this_version_cannot_read_hides_no_other(
+    sessions: plait.AsyncSessions, store: ConversationStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.save(Conversation(conversation_id="c", messages=[asks("one"), says("two")]))
+    strange = {"kind": "response", "parts": [{"part_kind": "of-the-future", "v": 1}]}
+    await sessions.session("c").append(strange)
+    loaded = await store.load("c")
+    assert loaded is not None and loaded.messages == [asks_as(loaded.messages[0]), loaded.messages[1]]
+    assert "cannot read it" in caplog.text
+    assert (await first(sessions, "c", 2)).to_dict() == strange
+
+
+def asks_as(message: ModelMessage) -> ModelMessage:
+    return message
+
+
+# --- beside other writers
+
+
+async def test_what_another_framework_appended_belongs_to_the_history_and_a_stale_copy_conflicts(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    conversation = Conversation(conversation_id="c", messages=[asks("one"), says("two")])
+    await store.save(conversation)
+    chat = sessions.session("c")
+    await chat.append({"role": "user", "content": "three"})
+    await chat.append({"type": "function_call", "call_id": "k", "name": "f", "arguments": "{}"})
+    await chat.append({"type": "function_call_output", "call_id": "k", "output": "four"})
+    conversation.messages.append(asks("stale"))
+    with pytest.raises(ConversationConflict):
+        await store.save(conversation)
+    loaded = await store.load("c")
+    assert loaded is not None
+    kinds = [[part.part_kind for part in message.parts] for message in loaded.messages]
+    assert kinds == [["user-prompt"], ["text"], ["user-prompt"], ["tool-call"], ["tool-return"]]
+    loaded.messages.append(says("five"))
+    await store.save(loaded)
+    items = [item async for item in chat.history(as_="openai")]
+    assert [item.get("content", item.get("type")) for item in items][-1] == "five"
+    assert [entry.parent_id for entry in (await store.load_entries("c") or [])][-1] == (await chat.leaf()).parent_id  # type: ignore[union-attr]
+
+
+async def test_a_session_that_others_began_is_a_conversation(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    await sessions.session("c").append(plait.user("Hello."))
+    loaded = await store.load("c")
+    assert loaded is not None and [part.content for part in loaded.messages[0].parts] == ["Hello."]  # type: ignore[union-attr]
+    loaded.messages.append(says("Hi."))
+    assert len(await store.save(loaded)) == 1
+    assert (await sessions.session("c").totals()).messages == 2
+
+
+async def test_after_a_compaction_a_run_begins_with_the_summary_and_nothing_is_lost(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    conversation = Conversation(conversation_id="c", messages=[asks("1"), says("2"), asks("3"), says("4")])
+    entries = await store.save(conversation)
+    await sessions.session("c").add_overlay(entries[0].id, entries[1].id, summary="They counted to two.")
+    loaded = await store.load("c")
+    assert loaded is not None and len(loaded.messages) == 3
+    assert [part.content for part in loaded.messages[0].parts] == ["They counted to two."]  # type: ignore[union-attr]
+    loaded.messages.append(asks("5"))
+    await store.save(loaded)
+    assert [entry.message.parts[0].content for entry in await store.load_entries("c") or []] == list("12345")  # type: ignore[union-attr]
+
+
+async def test_a_branch_is_the_sessions_active_path(sessions: plait.AsyncSessions, store: ConversationStore) -> None:
+    conversation = Conversation(conversation_id="c", messages=[asks("1"), says("2")])
+    await store.save(conversation)
+    await store.branch("c", at=1, expected_revision=conversation.revision)
+    assert [m.text async for m in sessions.session("c").history() if isinstance(m, plait.Message)] == ["1"]
+    record = await store.read_record("c")
+    assert record is not None and len(record.branches) == 1
+    await store.branch("c", at=0, expected_revision=record.revision)
+    assert [m async for m in sessions.session("c").history()] == []
+    assert (await store.load("c")).messages == []
+
+
+async def test_the_scope_of_plait_keeps_conversations_apart(sessions: plait.AsyncSessions) -> None:
+    ada, bob = (ConversationStore(sessions.scoped("t", name)) for name in ("ada", "bob"))
+    entries = await ada.save(Conversation(conversation_id="c", messages=[asks("hers")]))
+    assert await bob.load("c") is None and await bob.list_conversations() == []
+    with pytest.raises(LookupError):
+        await bob.read_entry(entries[0].id)
+    await bob.save(Conversation(conversation_id="c", messages=[asks("his")]))
+    await bob.delete("c")
+    assert await ada.load("c") is not None
+
+
+# --- under its adapter for interfaces
+
+
+async def test_the_store_serves_a_vercel_interface(store: ConversationStore) -> None:
+    vercel = pytest.importorskip("pydantic_ai.ui.vercel_ai", reason="needs pydantic-ai-slim[ui]")
+    pytest.importorskip("starlette", reason="needs starlette")
+    agent = Agent(TestModel(custom_output_text="Hello."))
+    for n in range(2):
+        said = {"id": f"u{n}", "role": "user", "parts": [{"type": "text", "text": f"turn {n}"}]}
+        body = json.dumps({"trigger": "submit-message", "id": "chat", "messages": [said]}).encode()
+        request = vercel.VercelAIAdapter.build_run_input(body)
+        adapter = vercel.VercelAIAdapter(agent=agent, run_input=request, conversation_store=store)
+        events = [event async for event in adapter.run_stream(conversation_id="chat")]
+        assert events
+    loaded = await store.load("chat")
+    assert loaded is not None and len(loaded.messages) == 4
+
+
+# --- runs written as they come
+
+
+PROGRAM = """
+import asyncio, json, os, signal, sys
+import plait
+from plait.adapters.pydantic_ai import Saving, history, instructions, tools
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+path, step, streamed = sys.argv[1], sys.argv[2], sys.argv[3] == "streamed"
+
+def reply(messages, info):
+    assert "MEMORY" in info.instructions, info.instructions
+    assert {tool.name for tool in info.function_tools} == {"weather", "set_context"}
+    returned = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
+    return " ".join(str(part.content) for part in returned)
+
+def model(messages, info):
+    if said := reply(messages, info):
+        return ModelResponse(parts=[TextPart(said)])
+    return ModelResponse(parts=[ToolCallPart("weather", {"city": city}, tool_call_id=city) for city in ("Lyon", "Oslo")])
+
+async def stream(messages, info):
+    if said := reply(messages, info):
+        yield said
+    else:
+        yield {n: DeltaToolCall("weather", json.dumps({"city": city}), tool_call_id=city) for n, city in enumerate(("Lyon", "Oslo"))}
+
+async def weather(city: str) -> str:
+    "The weather."
+    if step == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"Sun in {city}."
+
+async def main():
+    async with plait.open_async(path) as sessions:
+        chat = sessions.session("chat", cached_prompt=True, context=[plait.BlockSpec("memory", max_tokens=200)])
+        await chat.context.replace("memory", "The user likes sun.")
+        agent = Agent(FunctionModel(model, stream_function=stream), tools=[weather, *await tools(chat)], instructions=instructions(chat))
+        given = dict(message_history=await history(chat, for_model=False), capabilities=[Saving(chat)])
+        asked = None if given["message_history"] else "Weather in Lyon and Oslo?"
+        if streamed:
+            async with agent.run_stream(asked, **given) as result:
+                said = await result.get_output()
+        else:
+            said = (await agent.run(asked, **given)).output
+        print(json.dumps({"said": said}))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("how", ["whole", "streamed"])
+def test_a_run_killed_between_call_and_result_goes_on_in_a_new_process_and_then_under_another_framework(
+    tmp_path: Path, how: str
+) -> None:
+    file = tmp_path / "store.db"
+    run(PROGRAM, file, "killed", how, killed=True)
+    with plait.open(file) as sessions:
+        stored = list(sessions.session("chat").history())
+        assert [message.role for message in stored if isinstance(message, plait.Message)] == ["user", "assistant"]
+        assert len(stored[1].parts) == 2  # type: ignore[union-attr]
+        legal = list(sessions.session("chat").history(as_="openai", for_model=True))
+        assert [item.get("output") for item in legal[-2:]] == [plait.NO_RESULT] * 2
+    done = run(PROGRAM, file, "resumed", how)
+    assert sorted(done["said"].replace(".", "").split(" Sun ")) == sorted(["Sun in Lyon", "in Oslo"])
+    with plait.open(file) as sessions:
+        chat = sessions.session("chat")
+        assert [message.role for message in chat.history() if isinstance(message, plait.Message)] == [
+            *("user", "assistant", "tool", "assistant")
+        ]
+        items = list(chat.history(as_="openai", for_model=True))
+        kinds = [item.get("type", item.get("role")) for item in items]
+        assert kinds == ["user", *["function_call"] * 2, *["function_call_output"] * 2, "assistant"]
+
+
+def run(program: str, file: Path, *steps: str, killed: bool = False) -> dict[str, str]:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(file), *steps],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
+    answer: dict[str, str] = {} if killed else json.loads(done.stdout)
+    return answer
+
+
+async def test_a_conversation_goes_on_under_a_second_framework_and_comes_back(sessions: plait.AsyncSessions) -> None:
+    agents = pytest.importorskip("agents", reason="needs the OpenAI Agents SDK: pip install 'plait[openai]'")
+    chat = sessions.session("c")
+    agent = Agent(FunctionModel(two_calls), tools=[weather])
+    await agent.run("Weather?", capabilities=[Saving(chat)])
+    items: Any = [item async for item in chat.history(as_="openai", for_model=True)]
+    seen = await openai_turn(agents, [*items, {"role": "user", "content": "And tomorrow?"}])
+    await chat.append_many(seen)
+    messages = await history(chat)
+    kinds = [part.part_kind for message in messages for part in message.parts]
+    assert kinds == [
+        *("user-prompt", "tool-call", "tool-call", "tool-return", "tool-return", "text"),
+        *("user-prompt", "text"),
+    ]
+    result = await agent.run("Bye.", message_history=messages)
+    assert result.output == "Done."
+
+
+async def openai_turn(agents: Any, items: list[Any]) -> list[Any]:
+    """One turn of an OpenAI agent that has `items` as its input; what the turn added."""
+    testing = pytest.importorskip("agents.testing", reason="needs a newer OpenAI Agents SDK")
+    model = testing.ScriptedModel([[testing.assistant_message("Rain.")]])
+    agents.set_tracing_disabled(True)
+    result = await agents.Runner.run(agents.Agent("a", model=model), items)
+    return [items[-1], *(item.to_input_item() for item in result.new_items)]
+
+
+def two_calls(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    if isinstance(messages[-1].parts[-1], ToolReturnPart) or any(isinstance(m, ModelResponse) for m in messages):
+        return says("Done.")
+    return ModelResponse(parts=[ToolCallPart("weather", {"city": city}, city) for city in ("Lyon", "Oslo")])
+
+
+async def test_each_message_of_a_run_is_written_once_whoever_gives_the_history(sessions: plait.AsyncSessions) -> None:
+    chat = sessions.session("c")
+    agent = Agent(FunctionModel(two_calls), tools=[weather])
+    for n in range(3):
+        await agent.run(f"turn {n}", message_history=await history(chat), capabilities=[Saving(chat)])
+    roles = [message.role async for message in chat.history() if isinstance(message, plait.Message)]
+    assert roles == ["user", "assistant", "tool", "assistant", *["user", "assistant"] * 2]
+    assert ModelMessagesTypeAdapter.dump_python(await history(chat))
+
+
+# --- context
+
+
+async def test_the_blocks_are_tools_and_instructions_beside_the_apps_own(sessions: plait.AsyncSessions) -> None:
+    chat = sessions.session("c", context=[plait.BlockSpec("memory", description="Facts", max_tokens=200)])
+    seen: list[str] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info.instructions or "")
+        if isinstance(messages[-1].parts[-1], ToolReturnPart):
+            return says(str(messages[-1].parts[-1].content))
+        given = {"label": "memory", "content": "The cat is called Schnurr."}
+        return ModelResponse(parts=[ToolCallPart("set_context", given, "c1")])
+
+    agent = Agent(
+        FunctionModel(model), tools=[weather, *await tools(chat)], instructions=["Be kind.", instructions(chat)]
+    )
+    result = await agent.run("My cat is called Schnurr.")
+    assert result.output.startswith("Written to memory.")
+    block = await chat.context.block("memory")
+    assert block is not None and block.content == "The cat is called Schnurr."
+    assert seen[0] == seen[1] and "Be kind." in seen[0] and "MEMORY (Facts)" in seen[0]
+
+
+def test_the_other_face_has_tools_and_instructions_too(tmp_path: Path) -> None:
+    with plait.open(tmp_path / "s.db") as opened:
+        chat = opened.session("c", context=["memory"])
+
+        async def use() -> tuple[list[Any], str]:
+            return await tools(chat), await instructions(chat)()
+
+        found, prompt = asyncio.run(use())
+        assert [tool.name for tool in found] == ["set_context"]
+        assert "MEMORY" in prompt
+
+
+async def test_a_model_of_pydantic_ai_summarizes(sessions: plait.AsyncSessions) -> None:
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        assert info.function_tools == [] and not info.instructions
+        return says("They counted.")
+
+    chat = sessions.session("c")
+    chat.on_compaction(plait.compact_function(summarizer(FunctionModel(model)), keep_recent_tokens=50))
+    for n in range(40):
+        await chat.append(plait.user(f"This is number {n}, and that is all there is to say."))
+    assert (await chat.compact()).done
+    assert "They counted." in [message.text async for message in chat.history() if isinstance(message, plait.Message)]

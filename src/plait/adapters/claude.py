@@ -1,0 +1,213 @@
+"""plait under the Claude Agent SDK: a session store for what Claude Code writes, and plait's tools for it.
+
+    async with plait.open_async("agents.db") as sessions:
+        options = ClaudeAgentOptions(session_store=ClaudeSessionStore(sessions), resume=session_id)
+
+See docs/howto/claude-agent-sdk.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from plait import LEAF, AsyncSession, AsyncSessions, ConflictError, Damaged, Message, SessionInfo, UsageError
+from plait.adapters.extras import missing
+from plait.logic.shape import is_object, list_of
+from plait.model import Json
+
+try:
+    _sdk: Any = importlib.import_module("claude_agent_sdk")  # its types are its own: it need not be there to check ours
+except ImportError as error:
+    raise missing("claude", error) from None
+
+__all__ = ["ClaudeSessionStore", "tools"]
+
+log = logging.getLogger("plait")
+FORMAT: Final = "claude-code"
+SUMMARY: Final = "claude.summary"
+"""Under this key of a session's state is what the SDK made of its entries, and up to which seq."""
+
+Key = Mapping[str, Any]
+"""`project_key`, `session_id`, and for what a subagent wrote `subpath`."""
+
+
+class ClaudeSessionStore:
+    """The SDK's `SessionStore`, all of it, in `sessions`, which the caller has opened and closes.
+
+    A project is an owner in the scope of `sessions`, and each transcript a session: its entries come back as
+    they were, in the order in which they were stored. What a subagent wrote is a session of its own, deleted
+    with the one it belongs to. An entry whose `uuid` is there is not stored again.
+
+    Claude Code compacts by itself: its own entries say so, are kept like others, and hide what they
+    summarize from `history`, not from `load`. There is no other compaction here: a policy is refused.
+    """
+
+    def __init__(self, sessions: AsyncSessions, *, compaction: None = None) -> None:
+        if compaction is not None:
+            raise UsageError("Claude Code compacts its sessions itself, and a store for it takes no compaction")
+        self.sessions = sessions
+
+    def handle(self, key: Key) -> AsyncSession:
+        """plait's session that a transcript is: its branches, search and everything else."""
+        scope = self._scope(key["project_key"])
+        subpath = key.get("subpath")
+        return scope.session(key["session_id"]) if subpath is None else self._below(key).session(subpath)
+
+    async def append(self, key: Key, entries: list[Any]) -> None:
+        """Store entries in their order, those whose `uuid` is there already left out."""
+        handle = self.handle(key)
+        for own_ids, run in _runs(entries):
+            parent = await _rewound(handle, run[0])
+            place = LEAF if parent is None else parent
+            stored = await handle.append_many(run, parent=place, format=FORMAT, own_ids=own_ids)
+            for entry, written in zip(run, stored, strict=True):
+                if written.inserted and entry.get("subtype") == "compact_boundary":
+                    await _hide(handle, entry, written.parent_id)
+
+    async def load(self, key: Key) -> list[Any] | None:
+        """All entries of a transcript, `None` if there never was one."""
+        entries = [entry async for _, entry in _entries(self.handle(key))]
+        return entries or None
+
+    async def list_sessions(self, project_key: str) -> list[Any]:
+        """The sessions of a project and when each was last written to, in ms since 1970."""
+        return [
+            {"session_id": info.id, "mtime": _mtime(info)}
+            async for info in self._scope(project_key).all()
+            if info.totals.messages
+        ]
+
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        """What the SDK lists of each session without loading it; only entries that are new since are looked at."""
+        scope = self._scope(project_key)
+        return [await self._summary(scope, project_key, info) async for info in scope.all() if info.totals.messages]
+
+    async def _summary(self, scope: AsyncSessions, project_key: str, info: SessionInfo) -> Any:
+        handle, key = scope.session(info.id), {"project_key": project_key, "session_id": info.id}
+        noted = (await handle.state()).get(SUMMARY)
+        known: Json = noted if is_object(noted) else {}
+        upto, found = known.get("upto", 0), known.get("data")
+        summary = None if found is None else {"session_id": info.id, "mtime": 0, "data": found}
+        new = [(seq, entry) async for seq, entry in _entries(handle, upto)]
+        if new or summary is None:
+            summary = _sdk.fold_session_summary(summary, key, [entry for _, entry in new])
+            if new:
+                await handle.update_state({SUMMARY: {"upto": new[-1][0], "data": summary["data"]}})
+        return {**summary, "mtime": _mtime(info)}
+
+    async def delete(self, key: Key) -> None:
+        """Delete a transcript, and with a session what its subagents wrote; nothing if there is none."""
+        if (subpath := key.get("subpath")) is not None:
+            await self._below(key).delete(subpath)
+            return
+        below = self._below(key)
+        async for info in below.all():
+            await below.delete(info.id)
+        await self._scope(key["project_key"]).delete(key["session_id"])
+
+    async def list_subkeys(self, key: Key) -> list[str]:
+        """The subpaths of a session's subagents, sorted."""
+        return sorted([info.id async for info in self._below(key).all() if info.totals.messages])
+
+    def _scope(self, project: str) -> AsyncSessions:
+        tenant, owner = self.sessions.scope
+        plain = not owner and not project.startswith("[")
+        return self.sessions.scoped(tenant, project if plain else _spelled(owner, project))
+
+    def _below(self, key: Key) -> AsyncSessions:
+        tenant, owner = self.sessions.scope
+        return self.sessions.scoped(tenant, _spelled(owner, key["project_key"], key["session_id"]))
+
+
+async def tools(session: AsyncSession) -> list[Any]:
+    """A session's tools as the SDK takes them, for `create_sdk_mcp_server(name, tools=...)`.
+
+    The frozen prompt is `await session.freeze_system_prompt()`, for `ClaudeAgentOptions(system_prompt=...)`.
+    """
+    return [_sdk.SdkMcpTool(tool.name, tool.description, tool.schema, _handler(tool)) for tool in await session.tools()]
+
+
+def _handler(tool: Any) -> Any:
+    async def handle(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": await tool.call(arguments)}]}
+
+    return handle
+
+
+async def _entries(handle: AsyncSession, after_seq: int = 0) -> AsyncIterator[tuple[int, Json]]:
+    """The entries of all branches in the order they came; a damaged one is reported and left out."""
+    async for message in handle.everything(after_seq=after_seq):
+        if isinstance(message, Damaged):
+            log.error("entry %r of session %r is damaged: %s", message.id, handle.id, message.reason)
+        else:
+            yield message.seq, message.to_dict()
+
+
+def _runs(entries: Iterable[Json]) -> Iterator[tuple[bool, list[Json]]]:
+    """The entries in pieces that are appended at once, with whether their ids are their own; most often one piece."""
+    run: list[Json] = []
+    owned, last = False, None
+    for entry in entries:
+        uuid = entry.get("uuid")
+        own = isinstance(uuid, str) and bool(uuid.strip())
+        if run and (own != owned or (_is_prompt(entry) and entry["parentUuid"] != last)):
+            yield owned, run
+            run = []
+        run.append(entry)
+        owned, last = own, uuid if own else last
+    if run:
+        yield owned, run
+
+
+def _is_prompt(entry: Json) -> bool:
+    """Whether somebody says this in answer to an entry that it names: no result of a tool, nothing of the interface's own."""
+    if entry.get("type") != "user" or not isinstance(entry.get("parentUuid"), str) or entry.get("isMeta"):
+        return False
+    message = entry.get("message")
+    content = message.get("content") if is_object(message) else None
+    return not any(is_object(block) and block.get("type") == "tool_result" for block in list_of(content))
+
+
+async def _rewound(handle: AsyncSession, entry: Json) -> str | None:
+    """The message that a prompt goes on from, if that is an earlier one than the last that was said.
+
+    Only prompts begin branches: results of tools that ran at once name different parents, and are one turn.
+    """
+    parent = entry.get("parentUuid")
+    if not _is_prompt(entry) or not isinstance(parent, str) or not parent.strip():
+        return None
+    found = await handle.get(parent)
+    if not isinstance(found, Message):
+        return None
+    async for later in handle.transcript(after_seq=found.seq):
+        if later.role in ("user", "assistant", "tool"):
+            return parent
+    return None
+
+
+async def _hide(handle: AsyncSession, boundary: Json, last: str | None) -> None:
+    """Hide what Claude Code has summarized, but for what it says it keeps, from `history`."""
+    about = boundary.get("compactMetadata")
+    segment = about.get("preservedSegment") if is_object(about) else None
+    head = segment.get("headUuid") if is_object(segment) else None
+    kept = await handle.get(head) if isinstance(head, str) and head.strip() else None
+    last = kept.parent_id if isinstance(kept, Message) else last
+    if last is None:
+        return
+    async for first in handle.transcript(last, limit=1):
+        try:
+            await handle.archive(first.id, last, leaf=last)
+        except ConflictError as error:
+            log.warning("what Claude Code summarized in session %r is shown beside its summary: %s", handle.id, error)
+
+
+def _mtime(info: SessionInfo) -> int:
+    return int(info.active_at.timestamp() * 1000)
+
+
+def _spelled(*names: str) -> str:
+    return json.dumps(names, ensure_ascii=False, separators=(",", ":"))

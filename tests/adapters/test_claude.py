@@ -1,0 +1,198 @@
+"""The Claude Agent SDK's session store on plait."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("claude_agent_sdk", reason="needs claude-agent-sdk: pip install 'plait[claude]' (384 MB)")
+
+import plait
+from plait.adapters.claude import ClaudeSessionStore, tools
+
+sdk: Any = importlib.import_module("claude_agent_sdk")
+KEY: dict[str, str] = {"project_key": "-home-ann", "session_id": "s"}
+SUB = {**KEY, "subpath": "subagents/agent-1"}
+
+
+@pytest.fixture
+async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(tmp_path / "store.db", durability="process") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(sessions: plait.AsyncSessions) -> ClaudeSessionStore:
+    return ClaudeSessionStore(sessions)
+
+
+def line(uuid: str, kind: str, content: Any, parent: str | None = None, **more: Any) -> dict[str, Any]:
+    said = {"role": kind, "content": content}
+    return {"uuid": uuid, "parentUuid": parent, "type": kind, "sessionId": "s", "message": said, **more}
+
+
+def result(uuid: str, call: str, parent: str) -> dict[str, Any]:
+    return line(uuid, "user", [{"type": "tool_result", "tool_use_id": call, "content": "sun"}], parent)
+
+
+def call(uuid: str, id: str, parent: str) -> dict[str, Any]:
+    return line(uuid, "assistant", [{"type": "tool_use", "id": id, "name": "weather", "input": {"n": 2**70}}], parent)
+
+
+async def test_the_sdks_own_contract_holds(sessions: plait.AsyncSessions) -> None:
+    numbers = itertools.count()
+    testing = importlib.import_module("claude_agent_sdk.testing")
+    await testing.run_session_store_conformance(lambda: ClaudeSessionStore(sessions.scoped("test", f"{next(numbers)}")))
+
+
+async def test_entries_come_back_as_they_were(store: ClaudeSessionStore, tmp_path: Path) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAECAw=="}}
+    entries = [
+        {"type": "mode", "value": "x\x00", "\ud99c": "half \ud83d"},
+        line("u1", "user", [image, {"type": "text", "text": ""}], zebra=1, alpha=1.0),
+        line("a1", "assistant", [{"type": "thinking", "thinking": "", "signature": "s" * 500}], "u1"),
+        {"type": "summary", "summary": "Of it", "leafUuid": "a1"},
+    ]
+    await store.append(KEY, entries)
+    assert await store.load(KEY) == entries
+    assert [list(entry) for entry in await store.load(KEY) or []] == [list(entry) for entry in entries]
+    async with plait.open_async(tmp_path / "store.db") as again:
+        assert await ClaudeSessionStore(again).load(KEY) == entries
+
+
+async def test_a_repeat_is_stored_once(store: ClaudeSessionStore) -> None:
+    entries = [line("u1", "user", "Hi"), line("a1", "assistant", "Hello", "u1"), line("u2", "user", "Well?", "a1")]
+    await store.append(KEY, entries[:2])
+    await store.append(KEY, entries)
+    await asyncio.gather(*(store.append(KEY, entries[1:]) for _ in range(4)))
+    assert await store.load(KEY) == entries
+    await store.append(SUB, entries)
+    await store.append({**KEY, "session_id": "other"}, entries)
+    assert await store.load(KEY) == entries == await store.load(SUB)
+    bare = {"type": "tag", "tag": "x"}
+    for uuid in (None, "", " ", 7):
+        await store.append(KEY, [{**bare, "uuid": uuid}])
+    await store.append(KEY, [bare, bare])
+    assert len(await store.load(KEY) or []) == 9, "without a uuid nothing is known to be a repeat"
+
+
+async def test_results_of_tools_that_ran_at_once_are_one_turn(store: ClaudeSessionStore) -> None:
+    turn = [
+        line("u1", "user", "Weather?"),
+        call("a1", "c1", "u1"),
+        call("a2", "c2", "a1"),
+        result("r1", "c1", "a1"),
+        result("r2", "c2", "a2"),
+        line("a3", "assistant", "Sun.", "r2"),
+    ]
+    for entry in turn:
+        await store.append(KEY, [entry])
+    chat = store.handle(KEY)
+    assert [message.role async for message in chat.history(for_model=True)] == [
+        "user", "assistant", "assistant", "tool", "tool", "assistant",
+    ]  # fmt: skip
+    assert len(await chat.leaves()) == 1 and [hit.id for hit in await chat.search("sun")] == ["a3"]
+
+
+async def test_a_prompt_from_an_earlier_point_is_a_branch(store: ClaudeSessionStore) -> None:
+    await store.append(
+        KEY,
+        [
+            line("u1", "user", "One"),
+            line("a1", "assistant", "1", "u1"),
+            {"type": "file-history-snapshot", "messageId": "a1"},
+            line("u2", "user", "Two", "a1"),
+            line("a2", "assistant", "2", "u2"),
+            line("u3", "user", "Other", "a1"),
+            line("a3", "assistant", "3", "u3"),
+        ],
+    )
+    chat = store.handle(KEY)
+    assert [message.text async for message in chat.history() if message.role != "meta"] == ["One", "1", "Other", "3"]  # type: ignore[union-attr]
+    assert [leaf.id for leaf in await chat.leaves()][-1] == "a3"
+    assert [entry.get("uuid") for entry in await store.load(KEY) or []] == ["u1", "a1", None, "u2", "a2", "u3", "a3"]
+
+
+async def test_claudes_own_compaction_hides_what_it_summarized(store: ClaudeSessionStore) -> None:
+    chat, last, total = store.handle(KEY), None, 0
+    for n in range(3):
+        boundary = {"uuid": f"b{n}", "parentUuid": None, "logicalParentUuid": last, "type": "system"}
+        batch = [
+            line(f"u{n}", "user", f"Ask {n}", last),
+            line(f"a{n}", "assistant", f"Answer {n}", f"u{n}"),
+            {**boundary, "subtype": "compact_boundary", "content": "Conversation compacted"},
+            line(f"s{n}", "user", f"Summary {n}", f"b{n}", isCompactSummary=True),
+        ]
+        await store.append(KEY, batch)
+        await store.append(KEY, batch)
+        last, total = f"s{n}", total + 4
+        assert [message.id async for message in chat.history()] == [f"b{n}", f"s{n}"]
+        assert len(await store.load(KEY) or []) == total == len([m async for m in chat.transcript()])
+    assert [message.role async for message in chat.history()] == ["meta", "summary"]
+
+
+async def test_a_kept_segment_is_not_hidden(store: ClaudeSessionStore) -> None:
+    kept = {"preservedSegment": {"headUuid": "u2", "tailUuid": "a2"}}
+    boundary = {"uuid": "b", "parentUuid": None, "type": "system", "subtype": "compact_boundary", "content": "c"}
+    await store.append(
+        KEY,
+        [
+            line("u1", "user", "One"),
+            line("a1", "assistant", "1", "u1"),
+            line("u2", "user", "Two", "a1"),
+            line("a2", "assistant", "2", "u2"),
+            {**boundary, "compactMetadata": kept},
+        ],
+    )
+    assert [message.id async for message in store.handle(KEY).history()] == ["u2", "a2", "b"]
+
+
+def test_a_policy_is_refused() -> None:
+    with plait.open(":memory:") as sessions, pytest.raises(plait.UsageError, match="compacts its sessions itself"):
+        ClaudeSessionStore(sessions, compaction=1000)  # type: ignore[arg-type]
+
+
+async def test_summaries_are_folded_from_what_is_new(store: ClaudeSessionStore) -> None:
+    assert await store.list_session_summaries("-home-ann") == []
+    for n in range(3):
+        await store.append(KEY, [line(f"u{n}", "user", f"Ask {n}", timestamp=f"2026-01-01T00:00:0{n}.000Z")])
+        (summary,), (listed,) = await store.list_session_summaries("-home-ann"), await store.list_sessions("-home-ann")
+        assert summary["mtime"] == listed["mtime"] > 1e12
+        whole = sdk.fold_session_summary(None, KEY, await store.load(KEY))
+        assert summary["data"] == whole["data"]
+    assert await store.list_session_summaries("-home-ann") == [summary], "looking makes nothing newer"
+
+
+async def test_projects_and_paths_are_data(store: ClaudeSessionStore, sessions: plait.AsyncSessions) -> None:
+    names = ["a_b", "aXb", "%", "../../etc/x", '["","a_b"]', "[", "日本", "a/b"]
+    for project in names:
+        for id in names[:3]:
+            key = {"project_key": project, "session_id": id}
+            await store.append(key, [line("u", "user", f"{project} {id}")])
+            await store.append({**key, "subpath": project}, [line("u", "user", "sub")])
+    for project in names:
+        assert sorted(found["session_id"] for found in await store.list_sessions(project)) == sorted(names[:3])
+        key = {"project_key": project, "session_id": "%"}
+        (entry,) = await store.load(key) or []
+        assert entry["message"]["content"] == f"{project} %"
+        assert await store.list_subkeys(key) == [project]
+        await store.delete(key)
+        assert await store.load({**key, "subpath": project}) is None
+    other = ClaudeSessionStore(sessions.scoped("", "a_b"))
+    assert await other.list_sessions("a_b") == []
+
+
+async def test_plaits_tools_are_the_sdks(sessions: plait.AsyncSessions) -> None:
+    chat = sessions.session("chat", context=["memory"])
+    (tool,) = await tools(chat)
+    assert tool.name == "set_context" and tool.input_schema["type"] == "object"
+    answer = await tool.handler({"label": "memory", "content": "Likes tea."})
+    assert answer["content"][0]["text"].startswith("Written to memory.")
+    assert sdk.create_sdk_mcp_server("plait", tools=[tool])["name"] == "plait"
+    assert "Likes tea." in await chat.freeze_system_prompt()

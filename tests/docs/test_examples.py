@@ -19,6 +19,7 @@ NEEDS = {
     "docs/howto/google-adk.md": "google.adk",
     "docs/howto/pydantic-ai.md": "pydantic_ai.conversation_store",
     "docs/howto/claude-agent-sdk.md": "claude_agent_sdk",
+    "docs/howto/langgraph.md": "langchain",
 }
 
 

@@ -225,6 +225,51 @@ def test_no_index_has_a_column_that_an_append_changes() -> None:
             assert not named & set_by_append
 
 
+@pytest.mark.parametrize("file", ["doctor.sql", "mend.sql"])
+def test_the_doctor_has_the_same_rules_in_both_dialects(file: str) -> None:
+    ours, theirs = postgres.parse(postgres.read(file)), sqlite.parse(sqlite.read(file))
+    assert sorted(ours) == sorted(theirs)
+    assert [statement.parameters for statement in ours.values() if statement.parameters] == []
+
+
+@pytest.mark.parametrize("file", ["doctor.sql", "mend.sql", "inspect.sql"])
+def test_what_the_doctor_asks_joins_rows_of_one_home_or_scope(file: str) -> None:
+    """Every table but the first is compared with another by its first column; none of it is forbidden elsewhere."""
+    from pglast import ast
+
+    for name, statement in postgres.parse(postgres.read(file)).items():
+        assert not FORBIDDEN.search(statement.text), name
+        for raw in pglast.parse_sql(statement.query.decode()):
+            named = [n for n in nodes(raw.stmt) if isinstance(n, ast.RangeVar) and n.schemaname == "plait"]
+            columns = {
+                (side.fields[0].sval, side.fields[-1].sval)
+                for node in nodes(raw.stmt)
+                for side in _sides(node)
+                if isinstance(side, ast.ColumnRef) and isinstance(side.fields[-1], ast.String)
+            }
+            reads = [n for n in named if n.alias]
+            if name in BY_PAYLOAD or len(reads) < 2:
+                continue
+            for table in reads:
+                assert {(table.alias.aliasname, "home"), (table.alias.aliasname, "scope")} & columns, (
+                    name,
+                    table.relname,
+                )
+
+
+BY_PAYLOAD = {"unused_attachments": "a payload's number is its own in the whole store"}
+
+
+def _sides(node: Any) -> tuple[Any, ...]:
+    from pglast import ast
+
+    if isinstance(node, ast.A_Expr) and [part.sval for part in node.name] == ["="]:
+        return node.lexpr, node.rexpr
+    if isinstance(node, ast.SubLink) and isinstance(node.testexpr, ast.RowExpr):
+        return tuple(node.testexpr.args)
+    return ()
+
+
 def test_migrations_are_numbered_without_a_gap() -> None:
     numbers = [version for version, _ in postgres.migrations()]
     assert numbers == list(range(1, len(numbers) + 1))

@@ -226,12 +226,12 @@ def _hanging(head: Head, strands: list[Row]) -> Plan[list[int]]:
 def _answering(keys: list[int], parent_id: str | None) -> Plan[Found]:
     """The messages of keys that all answer one message."""
     found: Found = []
-    for row in (yield from _of_keys(keys)):
+    for row in (yield from rows_of(keys)):
         found.append((yield from messages.build_one(row, parent_id)))
     return found
 
 
-def _of_keys(keys: list[int]) -> Plan[list[Row]]:
+def rows_of(keys: list[int]) -> Plan[list[Row]]:
     """The message rows of keys, in seq order."""
     if not keys:
         return []
@@ -246,7 +246,7 @@ def leaves(ref: SessionRef) -> Plan[Found]:
     found: Found = []
     if head is not None:
         tree = Tree(Strand(*row) for row in (yield Ask("strands", (head.incarnation,), heavy=True)))
-        for row in (yield from _of_keys(tree.leaves())):
+        for row in (yield from rows_of(tree.leaves())):
             found.append((yield from messages.with_parent(row)))
     return found
 
@@ -259,7 +259,7 @@ def everything(ref: SessionRef, *, after_seq: int, limit: int, budget_bytes: int
     keys = yield from next_keys(head, after_seq, limit, budget_bytes)
     found: Found = []
     last_ids: dict[int, str] = {}
-    for row in (yield from _of_keys(keys)):
+    for row in (yield from rows_of(keys)):
         strand = strand_of(row[messages.KEY])
         if strand not in last_ids:
             parent = yield from common.parent_of(row[messages.KEY])

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from plait.errors import ClosedError, StoreUnavailableError
+import psycopg
+
+from plait.errors import ClosedError, StoreUnavailableError, UnsupportedError
+from plait.model import Finding
 from plait.pauses import aside_async
 from plait.store.plan import PlanFactory
 from plait.store.postgres._async.running import AsyncRunner
@@ -150,6 +155,44 @@ class PostgresDriver:
                 runner = self._runners[loop] = AsyncRunner(self.settings, self._known)
                 self._pools.append(runner.pool)
         return runner
+
+    # -- upkeep ----------------------------------------------------------------
+
+    def backup(self, path: str) -> None:
+        """Refuse: a server's backups are its own."""
+        raise UnsupportedError(
+            "a server is backed up by its own tools: pg_dump, or base backups; "
+            "`plait copy URL FILE` writes the sessions into a SQLite file"
+        )
+
+    def doctor(self, fix: bool) -> list[Finding]:
+        """Check what is stored; mend what can be mended."""
+        from plait.store.postgres import upkeep
+
+        self._ready()
+        wait_ms = str(int(self.settings.busy_timeout_s * 1000) or 1)
+        with self._upkeep() as connection:
+            return upkeep.examine(connection, self, fix=fix and not self.read_only, wait_ms=wait_ms)
+
+    def vacuum(self, purge: bool) -> None:
+        """Give the room of what was deleted back to the tables; with `purge` write them anew."""
+        from plait.store.postgres import upkeep
+
+        self._ready_to_write()
+        with self._upkeep() as connection:
+            upkeep.vacuum(connection, purge=purge)
+
+    @contextmanager
+    def _upkeep(self) -> Generator[psycopg.Connection[Any]]:
+        """A connection of its own for work that takes long."""
+        try:
+            connection = connecting.connect(self.settings)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except Exception as error:
+            raise translate(error) from error.__cause__
 
     # -- forks -----------------------------------------------------------------
 

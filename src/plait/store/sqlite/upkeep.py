@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from typing import cast
 
 import apsw
 
-from plait import formats
-from plait.errors import CorruptError, StoreUnavailableError, UsageError
-from plait.logic.prepare import kept_role
-from plait.logic.shape import is_list, is_object
-from plait.model import Finding, Message
-from plait.store.plan import Ask, Plan, Row
+from plait.errors import StoreUnavailableError, UsageError
+from plait.model import Finding
+from plait.store.looking import damage, findings
+from plait.store.plan import Plan
 from plait.store.plans import common, messages
 from plait.store.sqlite import veil
 from plait.store.sqlite.connection import Settings, cannot_open, migrate, patiently
@@ -29,9 +27,6 @@ BACKUP_PAGES = 1024
 
 DERIVED = ("message_id", "activity")
 """Tables that can be filled anew from the others."""
-
-SHOWN = 20
-"""How many places of one kind of damage are named."""
 
 
 def backup(connection: apsw.Connection, path: str) -> None:
@@ -161,15 +156,7 @@ def _rules(connection: apsw.Connection, fix: bool) -> Iterator[Finding]:
         mended = fix and name in _doctor("mend.sql")
         if mended:
             connection.execute(_doctor("mend.sql")[name].text)
-        yield from _findings(name.replace("_", " "), rows, mended)
-
-
-def _findings(kind: str, rows: Iterable[Row], fixed: bool) -> Iterator[Finding]:
-    rows = list(rows)
-    for row in rows[:SHOWN]:
-        yield Finding(kind, ", ".join(str(value) for value in row), fixed)
-    if len(rows) > SHOWN:
-        yield Finding(kind, f"and {len(rows) - SHOWN} more", fixed)
+        yield from findings(name.replace("_", " "), rows, mended)
 
 
 def _doctor(name: str) -> dict[str, Statement]:
@@ -208,41 +195,6 @@ def _bodies(connection: apsw.Connection) -> Iterator[Finding]:
     executor = Executor(connection, load())
     args = (messages.LARGE_BYTES, 0, 1 << 62, -1)
     for row in connection.execute(load()["messages_up"].text, args):
-        message = executor.run(lambda row=row: messages.build_one(row, None))  # type: ignore[misc]
-        try:
-            reason = getattr(message, "reason", None)
-            if isinstance(message, Message):
-                reason = _mismatch(message) or executor.run(partial(_misplaced, row))
-        except CorruptError as error:
-            reason = f"its text is not JSON: {error.__cause__}"
+        reason = executor.run(partial(damage, row))
         if reason:
             yield Finding("damaged message", f"{row[messages.ID]!r} (key {row[messages.KEY]}): {reason}")
-
-
-def _mismatch(message: Message) -> str | None:
-    """What a message says of itself that its row does not; `CorruptError` if it says nothing."""
-    content: object = message.to_dict()
-    if message.format != formats.NATIVE.name:  # a foreign message is called what it was given as
-        return None
-    if not is_object(content):
-        return "it is not a JSON object"
-    if content.get("id") != message.id:
-        return f"it calls itself {content.get('id')!r:.80}"
-    role = content.get("role")
-    if not isinstance(role, str) or kept_role(role) != message.role:
-        return f"its role is {role!r:.80}, and {message.role!r:.80} in its row"
-    return None if is_list(content.get("parts")) else "its parts are not a list"
-
-
-def _misplaced(row: Row) -> Plan[str | None]:
-    """Whether media stand elsewhere than at the end of a string, where all of them are taken from."""
-    if not row[messages.FLAGS] & messages.WITH_MEDIA:
-        return None
-    body = yield from messages.without_media(row)
-    refs = yield Ask("attachment_refs_of", (row[messages.KEY],))
-    places = [at for _, _, at, _ in refs]
-    if body is None or not places or places != sorted(set(places)):
-        return "its media are not in order"
-    if all(body[at : at + 1] == '"' and body[at - 1 : at] in ('"', ",") for at in places):
-        return None
-    return "its media stand where none can be"

@@ -1,0 +1,44 @@
+-- all_sessions
+-- The names of the sessions that are there, those that their scopes share too.
+SELECT tenant, owner, id FROM plait.session
+ WHERE live = 1 AND substr(id, 1, 12) <> 'plait:stage:' ORDER BY tenant, owner, id;
+
+-- payloads
+-- Payloads that are whole, with the hash of what they should be.
+SELECT scope, attachment, hash FROM plait.attachment WHERE hash IS NOT NULL ORDER BY scope, attachment;
+
+-- piece
+-- One piece of a payload.
+SELECT data FROM plait.chunk WHERE scope = :scope AND attachment = :attachment AND n = :n;
+
+-- users_of_payload
+-- Messages that use a payload.
+SELECT m.id FROM plait.attachment_ref AS r JOIN plait.message AS m ON m.home = r.home AND m.key = r.key
+ WHERE r.attachment = :attachment LIMIT 3;
+
+-- forget_path_totals
+-- Let a session's totals of its path be counted when asked.
+UPDATE plait.session SET path_messages = NULL, path_bytes = NULL, path_tokens = NULL
+ WHERE home = :home AND session = :session;
+
+-- vacuum
+-- What gives the room of deleted rows back to each of plait's tables that this user may look after.
+SELECT format('VACUUM (ANALYZE) %I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class AS c
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'plait' AND c.relkind IN ('r', 'p') AND pg_has_role(c.relowner, 'USAGE') ORDER BY 1;
+
+-- vacuum_all
+-- What writes each of them anew.
+SELECT format('VACUUM (FULL, ANALYZE) %I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class AS c
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'plait' AND c.relkind IN ('r', 'p') AND pg_has_role(c.relowner, 'USAGE') ORDER BY 1;
+
+-- invalid_indexes
+-- Indexes that are not there or that the server does not use, as a failed making of one leaves them.
+SELECT c.relname FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'plait' AND NOT (i.indisvalid AND i.indisready);
+
+-- lock_sessions
+-- Let nobody write, but everybody read, until this transaction has ended.
+LOCK TABLE plait.session IN EXCLUSIVE MODE;

@@ -1,0 +1,195 @@
+"""Doctor, vacuum, backup and the command line on a server: damage is named and mended as it is in a file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+import plait
+from plait import Sessions
+from plait.cli.run import run
+from plait.errors import StoreBusyError, UnsupportedError
+from tests.behaviour.values import noise, note, picture
+
+
+class Ran(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+WAYS: dict[str, tuple[str, str, bool]] = {
+    "a flipped byte of a payload": (
+        "UPDATE plait.chunk SET data = set_byte(data, 9, get_byte(data, 9) # 1) WHERE n = 1",
+        "damaged attachment",
+        False,
+    ),
+    "a payload of another hash": ("UPDATE plait.attachment SET hash = '\\x00'", "damaged attachment", False),
+    "a piece that is gone": ("DELETE FROM plait.chunk WHERE n = 1", "attachments of wrong size", False),
+    "a moved media offset": ("UPDATE plait.attachment_ref SET at = at - 3", "damaged message", False),
+    "a body that is no JSON": ("UPDATE plait.message SET body = '\\x7b' WHERE id = 'a'", "damaged message", False),
+    "a body that is no text": ("UPDATE plait.message SET body = '\\xff' WHERE id = 'a'", "damaged message", False),
+    "a role in the row": ("UPDATE plait.message SET role = 'tool' WHERE id = 'a'", "damaged message", False),
+    "an id in the row": ("UPDATE plait.message SET id = 'z' WHERE id = 'a'", "damaged message", False),
+    "path totals": (
+        "UPDATE plait.session SET path_messages = 1, path_tokens = 3 WHERE id = 'c'",
+        "wrong path totals",
+        True,
+    ),
+    "session totals": ("UPDATE plait.session SET tokens = tokens + 1 WHERE id = 'c'", "wrong totals", True),
+    "an id that leads nowhere": ("DELETE FROM plait.message_id WHERE id = 'a'", "messages without id", True),
+    "an id of nothing": (
+        "UPDATE plait.message_id SET key = key + 1000 WHERE id = 'a'",
+        "ids without message",
+        True,
+    ),
+    "no listing": ("DELETE FROM plait.activity", "activity missing", True),
+    "a listing of another time": ("UPDATE plait.activity SET bucket = bucket - 1", "activity unfounded", True),
+    "a strand that is not there": (
+        "UPDATE plait.strand SET parent = 99 WHERE parent <> 0",
+        "strands that hang nowhere",
+        False,
+    ),
+    "a counter that was set back": ("UPDATE plait.counter SET value = 0", "counters behind", True),
+    "a seq to be given again": ("UPDATE plait.session SET next_seq = 2 WHERE id = 'c'", "seqs past the counter", True),
+    "a leaf of another session": (
+        "UPDATE plait.session SET leaf = 99::bigint << 32 WHERE id = 'c'",
+        "leaves elsewhere",
+        True,
+    ),
+    "slices of nobody": ("UPDATE plait.slice SET key = key + 1000", "slices without message", True),
+    "an overlay's ranges": ("UPDATE plait.overlay_range SET overlay = 99", "ranges without overlay", True),
+    "an overlay's totals": ("UPDATE plait.overlay SET left_tokens = 0", "wrong overlay totals", True),
+    "a number of overlays": ("UPDATE plait.session SET overlays = 7 WHERE id = 'c'", "wrong overlay counts", True),
+    "words of nothing": ("UPDATE plait.message_words SET key = key + 1000", "index entries without message", True),
+    "messages passed by": ("DELETE FROM plait.message_words", "messages not indexed", True),
+    "a value at another version": ("UPDATE plait.value SET version = version + 1", "values at another version", True),
+    "values of nobody": ("DELETE FROM plait.shelf", "values without session", True),
+    "a life to be removed that is lived": (
+        "INSERT INTO plait.purge SELECT home, home, incarnation FROM plait.session WHERE id = 'c'",
+        "purges of living sessions",
+        True,
+    ),
+}
+"""How to damage a store, what the doctor calls it, and whether it mends that."""
+
+
+def fill(sessions: Sessions) -> None:
+    """A session with a branch, slices, media in two pieces, an overlay, a value, and words in the index."""
+    chat = sessions.session("c").with_context("memory")
+    chat.append_many([note("a"), note("b"), note("long", "x" * 2_000_000), picture("pic", noise(1_500_000))])
+    chat.append(note("branch"), parent="a")
+    chat.checkout("pic")
+    chat.add_overlay("a", "b", summary="sum")
+    chat.context.replace("memory", "one")
+    chat.context.replace("memory", "two")
+    chat.search("words")
+
+
+def damage(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        assert connection.execute(statement.encode()).rowcount > 0
+
+
+def test_a_sound_store_has_no_finding(sessions: Sessions) -> None:
+    assert sessions.doctor() == []
+    fill(sessions)
+    sessions.scoped("acme", "al\x00ice").session("o\x00dd").append(note("m"))
+    sessions.session("gone").append(picture("p", noise(10_000)))
+    sessions.delete("gone")
+    sessions.session("c").delete(["b"])
+    found = sessions.doctor()
+    assert [finding.kind for finding in found] == ["stale overlays"]
+    assert sessions.doctor(fix=True) == found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_damage_is_named_and_what_can_be_worked_out_is_mended(sessions: Sessions, url: str, way: str) -> None:
+    statement, kind, mended = WAYS[way]
+    fill(sessions)
+    damage(url, statement)
+    assert kind in {finding.kind for finding in sessions.doctor()}
+    found = sessions.doctor(fix=True)
+    assert all(finding.fixed == mended for finding in found if finding.kind == kind)
+    if mended:
+        assert kind not in {finding.kind for finding in sessions.doctor()}
+
+
+def test_what_was_mended_reads_and_goes_on_as_before(sessions: Sessions, url: str) -> None:
+    fill(sessions)
+    for way in ("session totals", "path totals", "an id that leads nowhere", "no listing", "messages passed by"):
+        damage(url, WAYS[way][0])
+    assert all(finding.fixed for finding in sessions.doctor(fix=True))
+    chat = sessions.session("c")
+    assert chat.totals().messages == 5
+    assert [info.id for info in sessions.all()] == ["c"]
+    assert {hit.id for hit in chat.search("words")} == {"a", "b", "branch"}
+    assert chat.append(note("a")).inserted is False
+    assert chat.append(note("after")).inserted
+    assert sessions.doctor() == []
+
+
+def test_mending_waits_for_writers_only_so_long(sessions: Sessions, url: str) -> None:
+    sessions.session("c").append(note("a"))
+    with psycopg.connect(url) as writer, plait.open(url, busy_timeout_s=0.2) as other:
+        writer.execute("SELECT 1 FROM plait.session FOR UPDATE")
+        with pytest.raises(StoreBusyError):
+            other.doctor(fix=True)
+        assert other.doctor() == []
+
+
+def test_a_store_opened_to_read_is_checked_and_not_mended(sessions: Sessions, url: str) -> None:
+    fill(sessions)
+    damage(url, WAYS["session totals"][0])
+    with plait.open(url, read_only=True) as reader:
+        assert [(f.kind, f.fixed) for f in reader.doctor()] == [("wrong totals", False)]
+
+
+def test_vacuum_leaves_what_is_there_and_purges_what_is_not(sessions: Sessions, url: str) -> None:
+    chat = sessions.session("c")
+    chat.append_many([note(f"m{n}", f"word{n} " * 200) for n in range(500)])
+    chat.search("word1")
+    chat.delete([f"m{n}" for n in range(1, 500)])
+    sessions.vacuum()
+    with psycopg.connect(url) as connection:
+        (before,) = connection.execute("SELECT pg_total_relation_size('plait.message')").fetchone() or (0,)
+    sessions.vacuum(purge=True)
+    with psycopg.connect(url) as connection:
+        (after,) = connection.execute("SELECT pg_total_relation_size('plait.message')").fetchone() or (0,)
+        assert connection.execute("SELECT count(*) FROM plait.message_words").fetchone() == (1,)
+    assert after < before
+    assert [m.id for m in chat.history()] == ["m0"] and sessions.doctor() == []
+
+
+def test_a_backup_is_refused_with_what_to_do_instead(sessions: Sessions) -> None:
+    with pytest.raises(UnsupportedError, match=r"pg_dump.*plait copy"):
+        sessions.backup("copy.db")
+
+
+def test_the_command_line_does_on_a_server_what_it_does_on_a_file(
+    capfd: pytest.CaptureFixture[str], url: str, sessions: Sessions
+) -> None:
+    def cli(*arguments: str) -> Ran:
+        capfd.readouterr()
+        code = run(list(arguments))
+        return Ran(code, *capfd.readouterr())
+
+    fill(sessions)
+    assert cli("doctor", "--db", url).code == 0
+    assert cli("vacuum", "--db", url).code == 0
+    assert cli("vacuum", "--purge", "--db", url).code == 0
+    assert cli("stats", "c", "--db", url).out.count("\n") > 5
+    ran = cli("backup", "copy.db", "--db", url)
+    assert ran.code == 1 and "pg_dump" in ran.err and ran.err.count("\n") == 1
+    for command in (["ls"], ["show", "c"], ["tree", "c"], ["search", "words"], ["overlays", "c"], ["export", "c"]):
+        ran = cli(*command, "--db", url)
+        assert (ran.code, ran.err) == (0, ""), command
+        assert ran.out
+    damage(url, WAYS["session totals"][0])
+    assert cli("doctor", "--db", url).code == 3
+    assert cli("doctor", "--fix", "--db", url).code == 0
+    assert cli("rm", "c", "--yes", "--db", url).code == 0

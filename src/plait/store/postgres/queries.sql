@@ -295,7 +295,7 @@ DELETE FROM plait.message WHERE home = :home AND key = ANY (:keys::bigint[]);
 -- drop_message_ids
 -- Free the ids of the messages of a JSON list of keys.
 DELETE FROM plait.message_id WHERE home = :home AND incarnation = :incarnation
-   AND id IN (SELECT m.id FROM plait.message AS m WHERE m.home = :home AND m.key = ANY (:keys::bigint[]));
+   AND id = ANY (ARRAY(SELECT m.id FROM plait.message AS m WHERE m.home = :home AND m.key = ANY (:keys::bigint[])));
 
 -- shared_ids
 -- An id that two lives of sessions both have.
@@ -617,7 +617,7 @@ DELETE FROM plait.message_id AS i WHERE i.home = :home AND i.incarnation = :inca
 -- free_hidden_ids
 -- The same for the ids of staged messages, of which the session has none any more.
 DELETE FROM plait.message_id AS i WHERE i.home = :home AND i.incarnation = :into
-   AND i.id IN (SELECT s.id FROM plait.message_id AS s WHERE s.home = :home AND s.incarnation = :source);
+   AND i.id = ANY (ARRAY(SELECT s.id FROM plait.message_id AS s WHERE s.home = :home AND s.incarnation = :source));
 
 -- add_removal
 -- A big delete is being prepared.
@@ -657,7 +657,7 @@ SELECT m.key, m.flags, m.bytes FROM plait.removal_range AS r
 -- drop_removed_ids
 -- Free the ids of rows that a big delete has taken away, unless they are used again.
 DELETE FROM plait.message_id WHERE home = :home AND incarnation = :incarnation AND key = ANY (:keys::bigint[])
-   AND id IN (SELECT m.id FROM plait.message AS m WHERE m.home = :home AND m.key = ANY (:keys::bigint[]));
+   AND id = ANY (ARRAY(SELECT m.id FROM plait.message AS m WHERE m.home = :home AND m.key = ANY (:keys::bigint[])));
 
 -- drop_removed_ranges
 -- A big delete's rows are removed up to a key.

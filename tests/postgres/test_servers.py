@@ -116,7 +116,7 @@ def test_where_something_stands_between_nothing_is_prepared(url: str, monkeypatc
 
 
 def test_a_server_that_is_not_there_is_said_at_once() -> None:
-    with pytest.raises(StoreUnavailableError), plait.open("postgresql://127.0.0.1:1/nowhere"):
+    with pytest.raises(StoreUnavailableError, match="check the URL"), plait.open("postgresql://127.0.0.1:1/nowhere"):
         pass
 
 

@@ -11,7 +11,10 @@ from plait.store.postgres.evidence import Overtaken, Unsure
 _BUSY = "others held the session's row past the wait limit; try again, or raise busy_timeout_s"
 _CONFLICT = "others wrote the same rows again and again; nothing was written: try again"
 _SLOW = "a statement took longer than is allowed, or was cancelled; nothing was written"
-_GONE = "the connection to the server was lost or could not be made; nothing is known to have been written"
+_GONE = (
+    "the connection to the server was lost, or could not be made; nothing is known to have been written. "
+    "If it never could, check the URL: host, port, and whether the server runs"
+)
 _UNSURE = (
     "the server committed this write but did not wait for its standby; it may be lost with the server: "
     "give the same message id again to find out"

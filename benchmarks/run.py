@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from benchmarks.cases import Bench, Case
+from benchmarks.cases.adapters import Adapters
 from benchmarks.cases.compacting import Gate, LongSession, UnderOverlays
 from benchmarks.cases.crowd import Crowd
 from benchmarks.cases.lengths import Lengths
@@ -21,7 +22,7 @@ from benchmarks.ledger import Ledger, now
 from benchmarks.peers import PEERS, missing
 
 CASES: tuple[type[Case], ...] = (
-    Lone, Crowd, Lengths, Loading, Holding, Disk, Memory, Importing, LongSession, Gate, UnderOverlays, Searching,
+    Lone, Crowd, Lengths, Loading, Holding, Disk, Memory, Importing, LongSession, Gate, UnderOverlays, Searching, Adapters,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ PAGES = [page for page in pages() if any(block.language == "python" for block in
 NEEDS = {
     "docs/howto/observe.md": "opentelemetry.sdk",
     "docs/howto/google-adk.md": "google.adk",
+    "docs/howto/openai-agents.md": "agents",
     "docs/howto/pydantic-ai.md": "pydantic_ai.conversation_store",
     "docs/howto/claude-agent-sdk.md": "claude_agent_sdk",
     "docs/howto/langgraph.md": "langchain",

@@ -1,0 +1,515 @@
+"""A plait session as the `Session` of OpenAI's Agents SDK, its tools and prompt as an agent's, compaction by its model.
+
+async with plait.open_async("agents.db") as sessions:
+    session = PlaitSession(sessions.session("support-42"))
+    await Runner.run(agent, "Where is my order?", session=session)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+
+import plait
+from plait.adapters.extras import missing
+
+try:
+    from agents import Agent, FunctionTool, Model, ModelSettings, ModelTracing, RunConfig, RunContextWrapper
+    from agents import SessionSettings as Settings
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+    from agents.run import CallModelData, ModelInputData
+except ImportError as error:
+    raise missing("openai_agents", error) from error
+
+if TYPE_CHECKING:
+    from agents import OpenAIResponsesCompactionArgs, TResponseInputItem
+    from agents.result import RunResultBase
+
+__all__ = ["PlaitSession", "compacting", "instructions", "summarizer", "tools"]
+
+FORMAT: Final[Literal["openai"]] = "openai"
+WINDOW: Final = 50
+"""How many messages of a session of `plait.open` a thread reads at a time."""
+
+M = TypeVar("M")
+Item: TypeAlias = "TResponseInputItem"
+Run: TypeAlias = "RunContextWrapper[Any] | None"
+Chat: TypeAlias = plait.AsyncSession | plait.Session
+Instructions: TypeAlias = "str | Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str] | str] | None"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tail:
+    """The newest messages of a session, oldest first; whether that is all; its leaf and its version then."""
+
+    shown: list[plait.Message]
+    whole: bool
+    leaf_id: str | None
+    version: int
+
+
+class PlaitSession:
+    """What `Runner.run(…, session=…)` takes, over one session of plait that the caller has opened.
+
+    Items are kept verbatim and come back equal, those that repeat an id too. What is taken back
+    (`pop_item`, `clear_session`, `rewind`) stays in the session as a branch that the conversation left;
+    with `erase` it is deleted. Everything else that a session of plait can do is at `chat`.
+    """
+
+    session_id: str
+    """The id of the plait session."""
+
+    session_settings: Settings | None
+    """The SDK's settings; `limit` says how many items `get_items` answers at most."""
+
+    chat: Chat
+    """The session of plait: its branches, overlays, search, feed, context."""
+
+    def __init__(
+        self, chat: Chat, *, session_settings: Settings | Mapping[str, Any] | None = None, erase: bool = False
+    ) -> None:
+        """`chat` is a session of `plait.open_async`, or of `plait.open`, whose calls are then made in threads.
+
+        `session_settings` is the SDK's object or a dict of its fields. `erase` is the default of
+        `pop_item` and `clear_session`.
+        """
+        self.chat = chat
+        self.session_id = chat.id
+        given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
+        self.session_settings = Settings() if given is None else coerce_session_settings(given)
+        self._erase = erase
+        self._chat = _awaitable(chat)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.session_id!r}>"
+
+    # -- the protocol ------------------------------------------------------------
+
+    async def get_items(self, limit: int | None = None, *, wrapper: Run = None) -> list[Item]:
+        """The conversation as `chat.history()` shows it, oldest first; with a limit its newest items.
+
+        The limit is `limit`, or else that of `session_settings`; a negative one is none. What the session's own limit
+        lets through begins with no piece of what it cut off: no output without its call, no item without
+        the reasoning before it; so it can be fewer items. Another limit is taken at its word, as the runner
+        needs it, which then drops such outputs itself. Damaged messages are left out.
+        """
+        most, own = (
+            resolve_session_limit(limit, self.session_settings),
+            resolve_session_limit(None, self.session_settings),
+        )
+        if most is None or most < 0:
+            return [item async for message in self._chat.history() for item in _items(message)]
+        return await self._newest(most, whole=most == own) if most else []
+
+    async def add_items(self, items: list[Item], *, wrapper: Run = None) -> None:
+        """Append the items after one another, all or none.
+
+        Each is a message of the format `openai`, with an id of its own making: the SDK's own ids repeat. Raises
+        `plait.InvalidMessageError` for what JSON cannot say exactly.
+        """
+        if not items:
+            await self._chat.leaf()  # says whether the store is open
+        await self._chat.append_many(cast("list[dict[str, Any]]", items), format=FORMAT, own_ids=False)
+
+    async def pop_item(self, *, erase: bool | None = None, wrapper: Run = None) -> Item | None:
+        """Take back the newest item and answer it; `None` if there is none.
+
+        The active leaf moves to the message before it; with `erase` the message is deleted. Damaged messages
+        that are in the way are taken back, too, and so is a summary in one piece.
+        """
+        while True:
+            leaf, message = await self._chat.leaf(), await self._newest_message()
+            if leaf is None or message is None:
+                return None
+            items = _items(message)
+            if await self._taken_back(message, leaf.id, self._erase if erase is None else erase) and items:
+                return items[-1]
+
+    async def clear_session(self, *, erase: bool | None = None, wrapper: Run = None) -> None:
+        """Begin anew: what was said stays as a branch. With `erase` all messages of the session are deleted."""
+        if self._erase if erase is None else erase:
+            await self._chat.clear()
+        else:
+            await self._chat.checkout(None)
+
+    async def rewind(self, turns: int = 1) -> Item | None:
+        """Go back to before what the user said `turns` times ago, and answer that; `None` if there is less.
+
+        What came after it stays as a branch: `chat.leaves()` has its end, `chat.checkout` goes back to it.
+        """
+        async with _closing(self._chat.history(newest_first=True)) as messages:
+            async for message in messages:
+                if isinstance(message, plait.Message) and message.role == "user" and (items := _items(message)):
+                    turns -= 1
+                    if turns <= 0:
+                        await self._chat.checkout(message.parent_id)
+                        return items[0]
+        return None
+
+    async def store_run_usage(self, result: RunResultBase) -> None:
+        """Add what a run used to what the session has used, which `chat.info()` says. Call it once for a run."""
+        used, sessions = result.context_wrapper.usage, self._chat.sessions
+        await _calling(sessions.add_usage)(
+            self.session_id, input_tokens=used.input_tokens, output_tokens=used.output_tokens
+        )
+
+    # -- compaction ----------------------------------------------------------------
+
+    async def run_compaction(self, args: OpenAIResponsesCompactionArgs | None = None, *, wrapper: Run = None) -> None:
+        """Compact the session if it is due, as `chat.on_compaction` and `chat.compact_after` say; the runner calls it.
+
+        With `force` it is compacted now. Without those two nothing is done, or, forced, `plait.UsageError` raised.
+        """
+        forced = bool(args and args.get("force"))
+        try:
+            await (self._chat.compact() if forced else self._chat.compact_if_needed())
+        except plait.UsageError:
+            if forced:
+                raise
+
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Callable[[Item], bool] | None = None
+    ) -> object | None:
+        """What `OpenAIResponsesCompactionSession` compacts: the newest items, and how to replace the end of them.
+
+        Replacing hides: an overlay is laid over what the compaction covers, and its output goes after it.
+        """
+        from agents.memory import session as theirs
+
+        snapshot: Any = getattr(theirs, "_CompactionSnapshot", None)
+        tail = None if snapshot is None or self._is_changed() else await self._tail(limit)
+        if snapshot is None or tail is None or any(len(found) != 1 for found in map(_items, tail.shown)):
+            return None  # a message that is several items, or unreadable, cannot be replaced in part
+
+        async def replace_suffix(start: int, output: list[Item]) -> bool:
+            replaced = start < len(tail.shown) and await self._replace(tail, start, output)
+            if replaced and prune_prefix is not None:
+                await self._prune(prune_prefix)
+            return replaced
+
+        found: object = snapshot([item for (item,) in map(_items, tail.shown)], tail.whole, replace_suffix)
+        return found
+
+    async def _atomic_replace_items(self, items: list[Item]) -> bool:
+        """Have these items in the place of all that is shown; what was there is hidden by an overlay."""
+        tail = None if self._is_changed() else await self._tail(None)
+        return tail is not None and await self._replace(tail, 0, items)
+
+    async def _tail(self, most: int | None) -> _Tail | None:
+        """The newest messages that the history shows, and where the session stood then; `None` if it is absent."""
+        info, leaf = await self._chat.info(), await self._chat.leaf()
+        shown: list[plait.Message] = []
+        whole = True
+        async with _closing(self._chat.history(newest_first=True)) as messages:
+            async for message in messages:
+                whole = len(shown) != most
+                if not whole:
+                    break
+                if isinstance(message, plait.Message):
+                    shown.append(message)
+        return None if info is None else _Tail(shown[::-1], whole, None if leaf is None else leaf.id, info.version)
+
+    async def _replace(self, tail: _Tail, start: int, output: list[Item]) -> bool:
+        """Append `output` and hide what was shown from `start` on, if nothing was written since it was read."""
+        items = cast("list[dict[str, Any]]", output)
+        try:
+            await self._chat.append_many(items, format=FORMAT, own_ids=False, expect_version=tail.version)
+        except plait.LeafMovedError:
+            return False
+        info = None if items else await self._chat.info()
+        if info is not None and info.version != tail.version:
+            return False  # nothing was to be appended, so nothing was compared
+        if tail.shown and tail.leaf_id is not None:
+            first = tail.shown[start]
+            await self._chat.archive(first.id if first.overlay is None else first.overlay.from_id, tail.leaf_id)
+        return True
+
+    async def _prune(self, is_over: Callable[[Item], bool]) -> None:
+        """Hide the oldest items as long as a store on top of this one says that their time is over."""
+        over: list[str] = []
+        async with _closing(self._chat.history()) as messages:
+            async for message in messages:
+                if not all(map(is_over, _items(message))) or getattr(message, "overlay", None) is not None:
+                    break
+                over.append(message.id)
+        if over and self._erase:
+            await self._chat.delete(over)
+        elif over:
+            await self._chat.archive(over[0], over[-1])
+
+    def _is_changed(self) -> bool:
+        """Whether a subclass reads or writes items in another way than they are stored."""
+        kept = (PlaitSession.get_items, PlaitSession.add_items)
+        return (type(self).get_items, type(self).add_items) != kept
+
+    # -- reading -------------------------------------------------------------------
+
+    async def _newest_message(self) -> plait.Message | plait.Damaged | None:
+        async with _closing(self._chat.history(newest_first=True)) as messages:
+            async for message in messages:
+                return message
+        return None
+
+    async def _newest(self, most: int, *, whole: bool) -> list[Item]:
+        """The newest items; if they are to be `whole`, without what belongs to something before them."""
+        newest: list[Item] = []
+        async with _closing(self._chat.history(newest_first=True)) as messages:
+            async for message in messages:
+                newest += _items(message)[::-1]
+                if len(newest) >= most and not (whole and _may_go_on(newest[most - 1 :])):
+                    break
+        kept, before = newest[:most][::-1], newest[most:]
+        return _whole(kept, any(item.get("type") == "reasoning" for item in before)) if whole else kept
+
+    async def _taken_back(self, message: plait.Message | plait.Damaged, leaf: str, erase: bool) -> bool:
+        """Take a message that is shown last off the path; `False` if somebody else moved the leaf meanwhile."""
+        overlay = message.overlay if isinstance(message, plait.Message) else None
+        if not erase:
+            try:
+                return await self._chat.checkout(message.parent_id, expect_leaf=leaf)
+            except plait.LeafMovedError:
+                return False
+        if overlay is None:
+            return bool(await self._chat.delete(message.id))
+        covered = [below.id async for below in self._chat.transcript(after_seq=overlay.from_seq - 1)]
+        return bool(await self._chat.delete(covered))
+
+
+# -- items -------------------------------------------------------------------------
+
+
+def _items(message: plait.Message | plait.Damaged) -> list[Item]:
+    """A stored message as items: its own, verbatim, or what another format's says."""
+    if isinstance(message, plait.Damaged):
+        return []
+    try:
+        own = message.format == FORMAT
+        return cast("list[Item]", [message.to_dict()] if own else list(plait.messages_as([message], FORMAT)))
+    except plait.CorruptError:
+        return []
+
+
+def _is_output(item: Mapping[str, Any]) -> bool:
+    return str(item.get("type")).endswith("_output")
+
+
+def _is_models(item: Mapping[str, Any]) -> bool:
+    """Whether a model said this: a call, a thought, an answer."""
+    if item.get("type") in (None, "message"):
+        return item.get("role") == "assistant"
+    return not _is_output(item) and item.get("type") not in ("compaction", "mcp_approval_response")
+
+
+def _may_go_on(newest_first: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether what a model said at once may have begun before these items, with a thought."""
+    return all(map(_is_models, newest_first)) and newest_first[-1].get("type") != "reasoning"
+
+
+def _call_of(item: Mapping[str, Any]) -> object:
+    return item.get("call_id") or item.get("id")
+
+
+def _whole(items: list[Item], parted: bool) -> list[Item]:
+    """The items without what belongs to something that was cut off before them."""
+    start = 0
+    while parted and start < len(items) and _is_models(items[start]):
+        start += 1
+    calls: set[object] = set()
+    kept: list[Item] = []
+    for item in items[start:]:
+        if _is_output(item) and _call_of(item) not in calls:
+            continue
+        if not _is_output(item):
+            calls.add(_call_of(item))
+        kept.append(item)
+    return kept
+
+
+# -- sessions of both faces ------------------------------------------------------------
+
+
+class _InThreads:
+    """A session of `plait.open` whose calls are made in threads, as they hold whoever makes them."""
+
+    def __init__(self, chat: plait.Session) -> None:
+        self._chat = chat
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._chat, name)
+        return _calling(value) if callable(value) else value
+
+    def history(self, **given: Any) -> AsyncIterator[plait.Message | plait.Damaged]:
+        return self._each(partial(self._chat.history, **given))
+
+    def transcript(self, **given: Any) -> AsyncIterator[plait.Message | plait.Damaged]:
+        return self._each(partial(self._chat.transcript, **given))
+
+    async def _each(self, read: Callable[[], Iterator[M]]) -> AsyncIterator[M]:
+        messages = read()
+        while window := await asyncio.to_thread(_window, messages):
+            for message in window:
+                yield message
+
+
+def _closing(messages: AsyncIterator[M]) -> aclosing[AsyncGenerator[M, None]]:
+    """Messages to be read as far as is wanted, and then left."""
+    return aclosing(cast("AsyncGenerator[M, None]", messages))
+
+
+def _window(messages: Iterator[M]) -> list[M]:
+    return list(islice(messages, WINDOW))
+
+
+def _awaitable(chat: Chat) -> plait.AsyncSession:
+    return chat if isinstance(chat, plait.AsyncSession) else cast(plait.AsyncSession, _InThreads(chat))
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A function to be awaited: itself if it is a coroutine function, else its call in a thread."""
+    return function if inspect.iscoroutinefunction(function) else partial(asyncio.to_thread, function)
+
+
+# -- what an agent is given ------------------------------------------------------------
+
+
+async def tools(chat: Chat) -> list[FunctionTool]:
+    """The session's context tools, and those of sessions, as the SDK's own: `Agent(tools=[*mine, *await tools(chat)])`.
+
+    They are those for the blocks as they are declared now; see `Session.tools`.
+    """
+    found = await _awaitable(chat).tools()
+    return [
+        FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=tool.schema,
+            on_invoke_tool=partial(_invoked, _calling(tool.call)),
+            strict_json_schema=False,
+        )
+        for tool in found
+    ]
+
+
+async def _invoked(call: Callable[[str], Awaitable[str]], context: object, arguments: str) -> str:
+    return await call(arguments)
+
+
+def instructions(
+    chat: Chat, own: Instructions = None
+) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
+    """The session's frozen prompt for `Agent(instructions=…)`, after instructions of your own.
+
+    `own` is what `Agent` takes: a text, or a function of the run's context and the agent. The frozen prompt is the same
+    until it is refreshed, so the model's cache holds; what is empty is left out.
+    """
+
+    async def prompt(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
+        mine = own(context, agent) if callable(own) else own
+        mine = await mine if inspect.isawaitable(mine) else mine
+        frozen = await _awaitable(chat).freeze_system_prompt()
+        return "\n\n".join(text for text in (mine, frozen) if text)
+
+    return prompt
+
+
+# -- compaction by the agent's model ---------------------------------------------------------
+
+
+def summarizer(
+    agent: Agent[Any], *, summary_model: str | Model | None = None, run_config: RunConfig | None = None
+) -> Callable[[str], Awaitable[str]]:
+    """What writes the summaries, for `plait.compact_function`: the agent's own model, without tools.
+
+    `summary_model` is another one, by name or as an object. Names are looked up as the runner does, by the
+    provider of `run_config`, whose model comes before the agent's. For sessions of `plait.open_async`.
+    """
+    config = run_config or RunConfig()
+
+    async def summarize(prompt: str) -> str:
+        chosen = summary_model or config.model or agent.model
+        response = await (
+            chosen if isinstance(chosen, Model) else config.model_provider.get_model(chosen)
+        ).get_response(
+            system_instructions=None,
+            input=prompt,
+            model_settings=ModelSettings() if summary_model else _settings(agent, config),
+            tools=[],
+            output_schema=None,
+            handoffs=[],
+            tracing=ModelTracing.DISABLED,
+            previous_response_id=None,
+            conversation_id=None,
+            prompt=None,
+        )
+        said = [part for item in response.output if item.type == "message" for part in item.content]
+        return "".join(part.text for part in said if part.type == "output_text")
+
+    return summarize
+
+
+def _settings(agent: Agent[Any], config: RunConfig) -> ModelSettings:
+    """The settings of the agent's calls, without what only calls with tools may have."""
+    settings = agent.model_settings.resolve(config.model_settings)
+    return dataclasses.replace(settings, tool_choice=None, parallel_tool_calls=None)
+
+
+def compacting(session: PlaitSession, run_config: RunConfig | None = None, *, reserved_tokens: int = 0) -> RunConfig:
+    """A copy of `run_config` with which a run compacts the session also between its calls of the model.
+
+    How and when is said by `chat.on_compaction` and `chat.compact_after`. Before each call the input's size is looked at,
+    with the agent's instructions and function tools; `reserved_tokens` is for what cannot be seen there, such as
+    tools of MCP servers. A filter of the config's own runs after.
+    """
+    config = run_config or RunConfig()
+    after = config.call_model_input_filter
+
+    async def before_call(data: CallModelData[Any]) -> ModelInputData:
+        model_data = await _compacted(session, data, reserved_tokens)
+        if after is None:
+            return model_data
+        filtered = after(dataclasses.replace(data, model_data=model_data))
+        return await filtered if inspect.isawaitable(filtered) else filtered
+
+    return dataclasses.replace(config, call_model_input_filter=before_call)
+
+
+async def _compacted(session: PlaitSession, data: CallModelData[Any], reserved_tokens: int) -> ModelInputData:
+    """The model's input, with summaries in the place of what they cover."""
+    chat, given = _awaitable(session.chat), data.model_data
+    schemas = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
+        for tool in data.agent.tools
+        if isinstance(tool, FunctionTool)
+    ]
+    await chat.compact_if_needed(instructions=given.instructions, tools=schemas, reserved_tokens=reserved_tokens)
+    if not any(overlay.summary is not None for overlay in await chat.overlays()):
+        return given
+    shown = [(message, _items(message)) async for message in chat.history()]
+    return ModelInputData(input=_shortened(shown, given.input), instructions=given.instructions)
+
+
+def _shortened(shown: Sequence[tuple[plait.Message | plait.Damaged, list[Item]]], given: list[Item]) -> list[Item]:
+    """The input as the session shows it, up to what stands after the last summary; as it is if that is not found in it."""
+    summaries = [n for n, (message, _) in enumerate(shown) if getattr(message, "overlay", None) is not None]
+    end = summaries[-1] + 1 if summaries else 0
+    head = [item for _, items in shown[:end] for item in items]
+    tail = [_bare(item) for _, items in shown[end:] for item in items]
+    bare = [_bare(item) for item in given]
+    for at in range(len(bare) - len(tail), len(head), -1) if tail and head else ():
+        if bare[at : at + len(tail)] == tail:
+            return [*head, *given[at:]]
+    return given
+
+
+def _bare(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item without what the runner adds to it or takes off it on the way to a model."""
+    bare = {key: value for key, value in item.items() if key not in ("id", "status", "provider_data")}
+    if bare.get("type") == "message":
+        del bare["type"]
+    return bare

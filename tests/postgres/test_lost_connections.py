@@ -146,3 +146,31 @@ def test_a_server_that_ends_all_connections_is_connected_to_again(sessions: Sess
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
         assert next(chat(sessions).history(newest_first=True)).id == f"after {n}"
+
+
+def end_all(url: str) -> None:
+    """End every other connection to a database."""
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
+
+
+@pytest.mark.parametrize("kind", ["history", "newest first", "transcript", "batches", "everything", "changes"])
+def test_a_reader_whose_connection_ends_in_mid_read_reads_on(sessions: Sessions, url: str, kind: str) -> None:
+    """Each window is a transaction of its own: the next one is asked for on another connection."""
+    ids = [f"m{n}" for n in range(230)]
+    chat(sessions).append_many([text(id, "words " * 20) for id in ids])
+    readers: dict[str, Callable[[Session], Any]] = {
+        "history": lambda session: (row.id for row in session.history()),
+        "newest first": lambda session: (row.id for row in session.history(newest_first=True)),
+        "transcript": lambda session: (row.id for row in session.transcript()),
+        "batches": lambda session: (row.id for batch in session.batches(count=20) for row in batch),
+        "everything": lambda session: (row.id for row in session.everything()),
+        "changes": lambda session: (id for change in session.changes(limit=1000).changes for id in change.ids),
+    }
+    found: list[str] = []
+    for n, id in enumerate(readers[kind](chat(sessions))):
+        if n % 60 == 30:
+            end_all(url)
+        found.append(id)
+    assert found == (ids[::-1] if kind == "newest first" else ids)

@@ -44,7 +44,7 @@ class PlaitChatMessageHistory(BaseChatMessageHistory):
     """
 
     def __init__(self, session: plait.Session | plait.AsyncSession) -> None:
-        if not isinstance(session, plait.Session | plait.AsyncSession):
+        if not isinstance(session, plait.Session | plait.AsyncSession):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(f"PlaitChatMessageHistory takes a session of plait's, not a {type(session).__name__}")
         self._session = session
 

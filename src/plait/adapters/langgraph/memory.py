@@ -62,7 +62,7 @@ class PlaitStore(BaseStore):
         ttl: TTLConfig | None = None,
         index: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(sessions, plait.Sessions | plait.AsyncSessions):
+        if not isinstance(sessions, plait.Sessions | plait.AsyncSessions):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
                 f"PlaitStore takes what plait.open or plait.open_async answered, not a {type(sessions).__name__}"
             )
@@ -110,7 +110,7 @@ class PlaitStore(BaseStore):
                 results.append((yield from self._get(op)))
             elif isinstance(op, SearchOp):
                 results.append((yield from self._search(op)))
-            elif isinstance(op, ListNamespacesOp):
+            elif isinstance(op, ListNamespacesOp):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
                 results.append((yield from self._namespaces(op)))
             else:
                 raise ValueError(f"Unknown operation type: {type(op)}")

@@ -423,7 +423,7 @@ class Overlaying(Store, Protocol):
         ...
 
     def covering(self, session: SessionRef, ids: Sequence[str]) -> dict[str, list[str]]:
-        """The ids of the overlays that cover each of these messages; messages that none covers are left out."""
+        """The ids of the overlays that cover each of these messages, in the order asked; those none covers are left out."""
         ...
 
     def claim_compaction(self, session: SessionRef, token: str, *, until_us: int) -> bool:

@@ -217,7 +217,7 @@ def covering(ref: SessionRef, ids: Sequence[str]) -> Plan[dict[str, list[str]]]:
     found: dict[str, list[str]] = {}
     for key, items in (yield from over(head, list(keys))).items():
         found[keys[key]] = [item.id for item in sorted(items, key=lambda item: item.version)]
-    return found
+    return {id: found[id] for id in asked if id in found}
 
 
 def over(head: Head, keys: Sequence[int]) -> Plan[dict[int, list[Lying]]]:

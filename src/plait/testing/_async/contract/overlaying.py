@@ -53,6 +53,12 @@ class AsyncOverlayTests(AsyncStoreCase):
         await self.add(store, "a", "b", "c", "d", "e", "f")
         await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
         await overlaying.add_overlay(self.ref(), self.overlay("p", "e", "e", None))
+        asked = ["f", "e", "c", "b", "a", "e"]
+        assert list((await overlaying.covering(self.ref(), asked)).items()) == [
+            ("e", ["p"]),
+            ("c", ["o"]),
+            ("b", ["o"]),
+        ]
         raw, path = await store.path(self.ref(), LEAF, raw=True), await self.the_path(store)
         assert raw is not None and raw.laid == () and raw.ranges == path.ranges
         assert (raw.leaf_id, raw.version, raw.incarnation) == (path.leaf_id, path.version, path.incarnation)

@@ -53,6 +53,8 @@ class OverlayTests(StoreCase):
         self.add(store, "a", "b", "c", "d", "e", "f")
         overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
         overlaying.add_overlay(self.ref(), self.overlay("p", "e", "e", None))
+        asked = ["f", "e", "c", "b", "a", "e"]
+        assert list((overlaying.covering(self.ref(), asked)).items()) == [("e", ["p"]), ("c", ["o"]), ("b", ["o"])]
         raw, path = store.path(self.ref(), LEAF, raw=True), self.the_path(store)
         assert raw is not None and raw.laid == () and raw.ranges == path.ranges
         assert (raw.leaf_id, raw.version, raw.incarnation) == (path.leaf_id, path.version, path.incarnation)

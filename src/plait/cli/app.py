@@ -357,7 +357,7 @@ def copy_(
     owner: Owner = None,
     json: Json = False,
 ) -> None:
-    """Copy sessions between databases, on SQLite or PostgreSQL; again, what has come since."""
+    """Copy sessions between databases; again, what has come since."""
     scoped = any(given is not None for given in (tenant, owner, *(ctx.obj or ())[1:]))
     ids = [given_text(one) for one in session or []]
     places = place_of(ctx, source, tenant, owner), place_of(ctx, target, tenant, owner)

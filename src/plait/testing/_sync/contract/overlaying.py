@@ -54,7 +54,11 @@ class OverlayTests(StoreCase):
         overlaying.add_overlay(self.ref(), self.overlay("o", "b", "c"))
         overlaying.add_overlay(self.ref(), self.overlay("p", "e", "e", None))
         asked = ["f", "e", "c", "b", "a", "e"]
-        assert list((overlaying.covering(self.ref(), asked)).items()) == [("e", ["p"]), ("c", ["o"]), ("b", ["o"])]
+        assert list((overlaying.covering(self.ref(), asked)).items()) == [
+            ("e", ["p"]),
+            ("c", ["o"]),
+            ("b", ["o"]),
+        ]
         raw, path = store.path(self.ref(), LEAF, raw=True), self.the_path(store)
         assert raw is not None and raw.laid == () and raw.ranges == path.ranges
         assert (raw.leaf_id, raw.version, raw.incarnation) == (path.leaf_id, path.version, path.incarnation)

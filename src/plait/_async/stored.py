@@ -116,14 +116,9 @@ class AsyncValues:
     async def all(self, prefix: str = "") -> AsyncIterator[Value]:
         """All values under keys, in key order, a page at a time; not a text that was a block under this label once."""
         after = ""
-        while True:
-            page = await contextual(self.place.store).values(
-                self.place.ref, self.label, after=after, limit=PAGE, prefix=prefix
-            )
+        while page := await self.page(prefix, after, PAGE):
             for value in page:
                 yield value
-            if not page:
-                return
             after = page[-1].key
 
 

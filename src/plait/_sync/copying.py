@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Callable, Sequence
+from collections.abc import Iterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,21 +12,20 @@ from msgspec.structs import replace
 from plait import jsontext, times
 from plait._sync.importing import stage_part
 from plait._sync.keeping import Bringing, versions
-from plait.errors import ConflictError, CorruptError, NotFoundError, StaleValueError, UsageError
+from plait._sync.recording import Place, listing
+from plait.errors import ConflictError, CorruptError, NotFoundError, PlaitError, StaleValueError, UsageError
 from plait.logic import media
-from plait.logic.chains import CHAIN_BYTES, CHAIN_MESSAGES, Chain
+from plait.logic.chains import Chain
 from plait.logic.ids import SHARED_SESSION
 from plait.logic.prepare import Given, Rules, prepare
 from plait.logic.values import packed
 from plait.model import Copied, Damaged, Message, Overlay, SessionInfo, Value
-from plait.pauses import pause
+from plait.pauses import call, pause
 from plait.store._sync.abilities import contextual, merging, overlaying, recording
 from plait.store._sync.port import Store
 from plait.store.protocol import Graft, NewMessage, NewOverlay, NewRecords, SessionRef, Span
 
 WINDOW: Final = 200
-LAST_KEY: Final = b"\xff" * 2049
-"""No key of a record is as long."""
 
 Progress = Callable[[int, int], None]
 
@@ -61,8 +61,9 @@ class Side:
         """All its records, by key, a page of at most 4 MiB (or of one) at a time."""
         if not callable(getattr(self.store, "records", None)):
             return
+        place = Place(self.store, self.ref)
         first = b""
-        while page := recording(self.store).records(self.ref, first, LAST_KEY, limit=WINDOW, last_first=False):
+        while page := listing(place, first, None, limit=WINDOW, last_first=False):
             yield page
             first = page[-1][0] + b"\0"
             pause()
@@ -124,6 +125,11 @@ class Reading:
         about = None if value.description is None else packed(value.description)
         facts = (about, sorted(value.metadata.items()), value.tokens, times.to_us(value.written_at))
         self._said("value", *name, value.version, content, *facts)
+
+    def unkept(self, value: Value, error: PlaitError | None) -> None:
+        """Note a version of a value that could not be kept, if there is something to say of it."""
+        if error is not None:
+            self.lost.append(f"value {value.key!r} of {value.label!r}, version {value.version}: {error}")
 
     def record(self, key: bytes, body: bytes) -> None:
         self._said("record", key.hex(), hashlib.sha256(body).hexdigest())
@@ -193,7 +199,7 @@ class Copying:
         leaf = reading.nearest(self.leaf)
         if leaf is not None:
             target.checkout(hidden.ref, leaf)
-        left_out = self._lay(hidden, reading)
+        left_out = self._lay(reading, partial(self._lay_at, hidden))
         self._bring_values(hidden, reading)
         self._bring_records(hidden)
         self._describe(hidden, info)
@@ -218,13 +224,12 @@ class Copying:
             if new is None or message.seq <= after_seq:
                 continue
             parent = reading.nearest(message.parent_id)
-            if chain is None or parent != chain.messages[-1].id or _is_full(chain):
+            if chain is None or not chain.takes(parent, new):
                 if chain is not None:
                     yield chain
                     self._tell(reading)
                 chain = Chain(parent)
-            chain.messages.append(new)
-            chain.bytes += new.bytes
+            chain.add(new)
         if chain is not None:
             yield chain
         self._tell(reading)
@@ -233,18 +238,19 @@ class Copying:
         if self.progress is not None:
             self.progress(reading.messages, max(reading.messages, self.total))
 
-    def _lay(self, hidden: Side, reading: Reading) -> set[str]:
-        """Lay the overlays on the places they cover; answers those that could not be laid."""
+    def _lay(self, reading: Reading, lay_one: Callable[[Overlay], Awaitable[None] | None]) -> set[str]:
+        """Lay on the overlays, each as it is done here; answers those that could not be laid."""
         left_out: set[str] = set()
         for overlay in self.source.overlays():
             try:
-                self._lay_one(hidden, overlay)
-            except (ConflictError, NotFoundError, StaleValueError, UsageError) as error:
+                call(lay_one, overlay)
+            except (ConflictError, NotFoundError, UsageError) as error:
                 left_out.add(overlay.id)
                 reading.lost.append(f"overlay {overlay.id!r}: {error}")
         return left_out
 
-    def _lay_one(self, hidden: Side, overlay: Overlay) -> None:
+    def _lay_at(self, hidden: Side, overlay: Overlay) -> None:
+        """Lay an overlay on the places it covers."""
         path = hidden.store.path(hidden.ref, self._leaf_over(overlay), raw=True)
         if path is None:
             raise NotFoundError("there is nothing to lay it on")
@@ -269,9 +275,7 @@ class Copying:
         bringing: Bringing | None = None
         for value in versions(self.source.store, self.source.ref):
             bringing = bringing or Bringing(contextual(side.store), side.ref, self.at_us)
-            error = bringing.take(value)
-            if error is not None:
-                reading.lost.append(f"value {value.key!r} of {value.label!r}, version {value.version}: {error}")
+            reading.unkept(value, bringing.take(value))
 
     def _bring_records(self, side: Side) -> None:
         for page in self.source.records():
@@ -314,7 +318,8 @@ class Copying:
                 store.merge(stage, ref, grafts, leaf)
         finally:
             store.discard(stage)
-        left_out = self._lay_by_ids(reading)
+        there = {overlay.id for overlay in self.target.overlays()}
+        left_out = self._lay(reading, partial(self._lay_by_ids, there))
         self._bring_values(self.target, reading)
         self._bring_records(self.target)
         self._describe(self.target, info)
@@ -322,19 +327,11 @@ class Copying:
         same = self._read_back(self.target) == reading.digest
         return Copied(info.id, False, inserted, reading.messages, tuple(reading.lost), same)
 
-    def _lay_by_ids(self, reading: Reading) -> set[str]:
-        """Lay on the overlays that the copy lacks; those whose ends are gone cannot be."""
-        there = {overlay.id for overlay in self.target.overlays()}
-        left_out: set[str] = set()
-        for overlay in self.source.overlays():
-            try:
-                if overlay.id not in there:
-                    new = _new(overlay)
-                    overlaying(self.target.store).add_overlay(self.target.ref, new, leaf=new.to_id)
-            except (ConflictError, NotFoundError, UsageError) as error:
-                left_out.add(overlay.id)
-                reading.lost.append(f"overlay {overlay.id!r}: {error}")
-        return left_out
+    def _lay_by_ids(self, there: set[str], overlay: Overlay) -> None:
+        """Lay on an overlay that the copy lacks; one whose ends are gone cannot be."""
+        if overlay.id not in there:
+            new = _new(overlay)
+            overlaying(self.target.store).add_overlay(self.target.ref, new, leaf=new.to_id)
 
     # -- comparing -------------------------------------------------------------
 
@@ -366,23 +363,17 @@ class Copying:
 def copy_shared(source: Side, target: Side, at_us: int) -> Copied | None:
     """Copy the values that the sessions of a scope share, going on with those that are there; `None` if there are none."""
     bringing = Bringing(contextual(target.store), target.ref, at_us)
-    reading, back, lost = Reading(), Reading(), list[str]()
+    reading, back = Reading(), Reading()
     found = False
     for value in versions(source.store, source.ref):
         found = True
         reading.value(value)
-        error = bringing.take(value)
-        if error is not None:
-            lost.append(f"value {value.key!r} of {value.label!r}, version {value.version}: {error}")
+        reading.unkept(value, bringing.take(value))
     if not found:
         return None
     for value in versions(target.store, target.ref):
         back.value(value)
-    return Copied(SHARED_SESSION, False, 0, 0, tuple(lost), reading.digest == back.digest)
-
-
-def _is_full(chain: Chain) -> bool:
-    return len(chain.messages) >= CHAIN_MESSAGES or chain.bytes >= CHAIN_BYTES
+    return Copied(SHARED_SESSION, False, 0, 0, tuple(reading.lost), reading.digest == back.digest)
 
 
 def _new(overlay: Overlay) -> NewOverlay:

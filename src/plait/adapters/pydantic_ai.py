@@ -10,11 +10,12 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple
 
 import plait
 from plait.adapters.extras import missing
 from plait.formats.crossing import sourced
+from plait.logic.shape import is_list, is_object
 
 try:
     from pydantic import TypeAdapter, ValidationError
@@ -304,7 +305,7 @@ class ConversationStore(_ConversationStore):
 def _kept(state: Json) -> Json | None:
     """What a session's state has of the record; what somebody else wrote there counts as nothing."""
     found = state.get(STATE)
-    return found if _is_object(found) and "record" in found else None
+    return found if is_object(found) and "record" in found else None
 
 
 def _saved(record: ConversationRecord, leaf_id: str | None) -> Json:
@@ -340,14 +341,6 @@ def _chains(entries: Sequence[ConversationEntry]) -> list[list[ConversationEntry
     return chains
 
 
-def _is_object(value: object) -> TypeGuard[Json]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
 def _stored(entries: Sequence[ConversationEntry]) -> list[Json]:
     return _dumped([entry.message for entry in entries])
 
@@ -358,9 +351,9 @@ def _dumped(messages: list[ModelMessage]) -> list[Json]:
 
 def _standard(value: Any) -> Any:
     """The bytes of files in the usual alphabet of base64, in which plait keeps them beside the messages, once."""
-    if _is_list(value):
+    if is_list(value):
         return [_standard(item) for item in value]
-    if not _is_object(value):
+    if not is_object(value):
         return value
     if value.get("kind") == "binary" and isinstance(value.get("data"), str):
         return {**value, "data": value["data"].translate(_URLS)}
@@ -409,9 +402,9 @@ def _from_python(text: str) -> list[ModelMessage]:
 
 
 def _with_bytes(value: Any) -> Any:
-    if _is_list(value):
+    if is_list(value):
         return [_with_bytes(item) for item in value]
-    if not _is_object(value):
+    if not is_object(value):
         return value
     if value.get("kind") == "binary" and isinstance(value.get("data"), str):
         return {**value, "data": base64.b64decode(value["data"])}

@@ -136,6 +136,16 @@ class Chain(Struct):
     messages: list[NewMessage] = field(default_factory=list[NewMessage])
     bytes: int = 0
 
+    def takes(self, parent: str | None, message: NewMessage) -> bool:
+        """Whether a message that answers `parent` goes on from the last one, and has room."""
+        fits = len(self.messages) < CHAIN_MESSAGES and self.bytes + message.bytes <= CHAIN_BYTES
+        return parent == self.messages[-1].id and fits
+
+    def add(self, message: NewMessage) -> None:
+        """Put a message at the end."""
+        self.messages.append(message)
+        self.bytes += message.bytes
+
     def without(self, known: Container[str]) -> Iterator[Chain]:
         """What is left of the chain without some messages: pieces, each after the message it answers."""
         part = Chain(self.parent)
@@ -155,20 +165,13 @@ def chains(entries: Iterable[Entry], rules: Rules, now_us: int) -> Iterator[Chai
     chain: Chain | None = None
     for entry in entries:
         message = _prepared(entry, rules, now_us)
-        if chain is None or not _goes_on(chain, entry, message):
+        if chain is None or not chain.takes(entry.parent, message):
             if chain is not None:
                 yield chain
             chain = Chain(entry.parent)
-        chain.messages.append(message)
-        chain.bytes += message.bytes
+        chain.add(message)
     if chain is not None:
         yield chain
-
-
-def _goes_on(chain: Chain, entry: Entry, message: NewMessage) -> bool:
-    last = chain.messages[-1].id
-    fits = len(chain.messages) < CHAIN_MESSAGES and chain.bytes + message.bytes <= CHAIN_BYTES
-    return entry.parent == last and fits
 
 
 def _prepared(entry: Entry, rules: Rules, now_us: int) -> NewMessage:

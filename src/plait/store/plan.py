@@ -160,6 +160,28 @@ class Head(Struct):
     def of(cls, row: Row) -> Head:
         return cls(*row)
 
+    def saved(self) -> Row:
+        """The session row as `save_session` takes it."""
+        return (
+            self.live,
+            self.next_seq,
+            self.leaf,
+            self.version,
+            self.epoch,
+            self.messages,
+            self.bytes,
+            self.tokens,
+            self.path_messages,
+            self.path_bytes,
+            self.path_tokens,
+            self.active_at_us,
+            self.overlays,
+            self.hidden_messages,
+            self.hidden_bytes,
+            self.hidden_tokens,
+            self.session,
+        )
+
     def moved(self) -> None:
         """Forget what was found out about the leaf."""
         self.changed = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from plait.store.plan import Head, Row
+from plait.store.plan import Head
 from plait.store.postgres.homes import Where
 from plait.store.protocol import SessionRef
 
@@ -68,26 +68,3 @@ class Known:
 
     def forget(self, key: HeadKey) -> None:
         self._last.pop(key, None)
-
-
-def saved(head: Head) -> Row:
-    """A head as `save_session` takes it."""
-    return (
-        head.live,
-        head.next_seq,
-        head.leaf,
-        head.version,
-        head.epoch,
-        head.messages,
-        head.bytes,
-        head.tokens,
-        head.path_messages,
-        head.path_bytes,
-        head.path_tokens,
-        head.active_at_us,
-        head.overlays,
-        head.hidden_messages,
-        head.hidden_bytes,
-        head.hidden_tokens,
-        head.session,
-    )

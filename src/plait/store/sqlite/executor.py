@@ -313,9 +313,9 @@ class Writing(Executor):
         self._flush_rows()
         changed = [head for head in self._taken.values() if head.changed]
         if len(changed) == 1:
-            self._run(self._texts["save_session"], _saved(changed[0]))
+            self._run(self._texts["save_session"], changed[0].saved())
         elif changed:
-            self._put("save_sessions", [_saved(head) for head in changed])
+            self._put("save_sessions", [head.saved() for head in changed])
         for head in changed:
             head.changed = False
 
@@ -328,26 +328,3 @@ class Writing(Executor):
                 batch = rows[start : start + size]
                 self._run(texts[size], batch[0] if size == 1 else [value for row in batch for value in row])
                 start += size
-
-
-def _saved(head: Head) -> Row:
-    """A head as `save_session` takes it."""
-    return (
-        head.live,
-        head.next_seq,
-        head.leaf,
-        head.version,
-        head.epoch,
-        head.messages,
-        head.bytes,
-        head.tokens,
-        head.path_messages,
-        head.path_bytes,
-        head.path_tokens,
-        head.active_at_us,
-        head.overlays,
-        head.hidden_messages,
-        head.hidden_bytes,
-        head.hidden_tokens,
-        head.session,
-    )

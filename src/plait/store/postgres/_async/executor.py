@@ -17,7 +17,7 @@ from plait.store.postgres import adapt, homes
 from plait.store.postgres._async.connecting import AsyncLine
 from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
 from plait.store.postgres.guess import Guessed, items_of
-from plait.store.postgres.heads import HeadKey, Known, key_of, saved
+from plait.store.postgres.heads import HeadKey, Known, key_of
 from plait.store.postgres.homes import Where
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import BATCH_SIZES, Statement
@@ -302,7 +302,7 @@ class AsyncExecutor:
             if item.head.changed:
                 item.head.changed = False
                 statement = self._statements["save_session"]
-                self._held.append((statement.query, statement.values(saved(item.head), item.where)))
+                self._held.append((statement.query, statement.values(item.head.saved(), item.where)))
 
     def _flush_rows(self) -> None:
         if not self._puts:

@@ -6,9 +6,11 @@ from typing import Any
 
 import psycopg
 
+import plait
 from plait import Sessions
 from plait.store.postgres.statements import load
 from tests.behaviour.values import note
+from tests.postgres_server import database
 
 
 def blocks(url: str, sessions: Sessions, count: int) -> int:
@@ -31,6 +33,7 @@ def blocks(url: str, sessions: Sessions, count: int) -> int:
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
-def test_four_times_the_messages_cost_about_four_times_as_much(sessions: Sessions, url: str) -> None:
-    few, many = blocks(url, sessions, 300), blocks(url, sessions, 1200)
+def test_four_times_the_messages_cost_about_four_times_as_much() -> None:
+    with database(fresh=True) as url, plait.open(url) as sessions:
+        few, many = blocks(url, sessions, 300), blocks(url, sessions, 1200)
     assert many < 7 * few, (few, many)

@@ -17,7 +17,13 @@ from benchmarks.ledger import Ledger, median, now
 
 HEADINGS: Final = ("what", "goal", "measured: median (least – most)", "met")
 PACKAGES: Final = ("apsw", "msgspec", "orjson", "openai-agents", "SQLAlchemy", "langchain-community", "google-adk")
-BEGIN, END = "<!-- measured: written by `python -m benchmarks --docs` -->", "<!-- end of measured -->"
+COMMANDS: Final = {"measured": "python -m benchmarks", "million": "python -m benchmarks.million"}
+"""What writes each part of the page."""
+
+
+def marks(part: str) -> tuple[str, str]:
+    """The lines around a part of the page that is written by a command."""
+    return f"<!-- {part}: written by `{COMMANDS[part]} --docs` -->", f"<!-- end of {part} -->"
 
 
 def machine(folder: Path, rounds: int) -> dict[str, Any]:
@@ -91,7 +97,14 @@ def write_json(path: Path, about: dict[str, Any], rows: list[Row], ledger: Ledge
 
 def write_docs(page: Path, about: dict[str, Any], rows: list[Row]) -> None:
     """Put the table into the page, between its marks."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    middle = f"{BEGIN}\n\n{heading(about)}\n\n{table(rows)}\n\n{END}"
-    page.write_text(before + middle + after, encoding="utf-8")
+    put(page, "measured", f"{heading(about)}\n\n{table(rows)}")
+
+
+def put(page: Path, part: str, text: str) -> None:
+    """Write a part of the page anew; what is around it stays."""
+    begin, end = marks(part)
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise SystemExit(f"{page} has no part {part!r}: put the lines {begin} and {end} into it")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

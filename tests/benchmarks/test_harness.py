@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import dose, plots, report
+import plait
+from benchmarks import dose, million, plots, report
 from benchmarks.goals import Row, rows
 from benchmarks.ledger import Ledger
 from benchmarks.run import CASES, measure
@@ -62,7 +63,8 @@ def test_the_report_is_json_that_says_where_it_was_measured(ledger: Ledger, tmp_
 
 def test_the_page_keeps_its_words_around_the_new_table(ledger: Ledger, tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
-    page.write_text(f"before\n\n{report.BEGIN}\nan earlier run\n{report.END}\n\nafter\n", encoding="utf-8")
+    begin, end = report.marks("measured")
+    page.write_text(f"before\n\n{begin}\nan earlier run\n{end}\n\nafter\n", encoding="utf-8")
     about = report.machine(tmp_path, TINY.rounds)
     for _ in range(2):
         report.write_docs(page, about, rows(ledger, TINY))
@@ -71,6 +73,44 @@ def test_the_page_keeps_its_words_around_the_new_table(ledger: Ledger, tmp_path:
     assert text.endswith("\nafter\n")
     assert "an earlier run" not in text
     assert text.count("| what ") == 1
+
+
+@pytest.mark.parametrize("part", sorted(report.COMMANDS))
+def test_the_page_has_a_place_for_what_each_command_writes(part: str) -> None:
+    text = (Path(report.__file__).parents[1] / "docs/benchmarks.md").read_text("utf-8")
+    begin, end = report.marks(part)
+    assert text.count(begin) == text.count(end) == 1
+    assert text.index(begin) < text.index(end)
+
+
+def test_a_page_without_that_place_is_left_as_it_was(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text("no marks here\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="has no part 'million'"):
+        report.put(page, "million", "a table")
+    assert page.read_text("utf-8") == "no marks here\n"
+
+
+def test_a_long_session_is_indexed_appended_to_and_searched(tmp_path: Path) -> None:
+    given = {"messages": 300, "session": "chat", "rounds": 1, "each": 3}
+    ledger = million.measure(tmp_path, store=None, **given)
+    assert all(len(row.values) == 1 for row in million.rows(ledger))
+    assert ledger.values("messages", "plait") == [300]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_long_session_that_is_there_already_is_copied_and_not_changed(tmp_path: Path) -> None:
+    store, folder = tmp_path / "there.db", tmp_path / "work"
+    folder.mkdir()
+    million.made(store, "talk", 40, conversation(10, size=million.SIZE))
+    with plait.open(store) as sessions:
+        sessions.build_search_index()
+    before = store.read_bytes()
+    ledger = million.measure(folder, messages=0, store=store, session="talk", rounds=1, each=2)
+    assert ledger.values("messages", "plait") == [40]
+    assert ledger.values("append, off", "plait")
+    assert store.read_bytes() == before
+    assert not list(folder.iterdir())
 
 
 def test_the_pictures_are_drawn_with_their_axes_named(ledger: Ledger, tmp_path: Path) -> None:

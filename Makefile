@@ -22,7 +22,7 @@ soak: $(VENV)/.dev  ## the same tests at the full dose: hours
 nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL tests through PgBouncer (Debian: pgbouncer)
 	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || { echo "install pgbouncer first" >&2; exit 1; }
 	PLAIT_DOSE=short PLAIT_TEST_POSTGRES_REQUIRED=1 PLAIT_TEST_POSTGRES_POOLED=1 $(PYTEST) \
-		tests/postgres tests/property/test_served_machine.py \
+		tests/postgres tests/property/test_served_machine.py tests/property/test_side_by_side.py \
 		tests/conformance/_async/test_postgres_store.py tests/conformance/_sync/test_postgres_store.py $(ARGS)
 
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit

@@ -1,13 +1,17 @@
-"""PostgreSQL and the model store, driven side by side as SQLite and the model are: so all three answer the same."""
+"""PostgreSQL beside the model store, and beside SQLite, driven as SQLite and the model are: all three answer the same."""
 
 from __future__ import annotations
 
 import itertools
 from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from hypothesis import settings
 from hypothesis.stateful import initialize, rule
 
+from plait.errors import PlaitError
 from plait.store._sync.port import Store
 from plait.store._sync.store import PlanStore
 from plait.store.postgres.driver import PostgresDriver
@@ -16,6 +20,7 @@ from plait.testing import ModelStore
 from tests.dose import dose
 from tests.postgres_server import database
 from tests.property.test_tree_machine import SESSIONS, Pair, TreeMachine
+from tests.stores import open_sqlite
 
 
 def open_postgres(url: str) -> PlanStore:
@@ -58,7 +63,25 @@ class ServedTreeMachine(TreeMachine):
         self.real = open_postgres(self.url)
 
 
+class SideBySideMachine(ServedTreeMachine):
+    """A server beside a file, in the model's place: what the one answers, or refuses in so many words, does the other."""
+
+    @initialize()
+    def begin(self) -> None:
+        super().begin()
+        self.folder = Path(self.ends.enter_context(TemporaryDirectory(prefix="plait-machine-")))
+        self.model = open_sqlite(self.folder / "a.db")
+        self.ends.callback(self.model.close)
+
+    def refusal(self, error: PlaitError) -> Any:
+        return type(error), str(error)
+
+
 TestServedTreeMachine = ServedTreeMachine.TestCase
 TestServedTreeMachine.settings = settings(
-    max_examples=dose(short=4, soak=100), stateful_step_count=dose(short=12, soak=50), deadline=None
+    max_examples=dose(short=1, soak=100), stateful_step_count=dose(short=12, soak=50), deadline=None
+)
+TestSideBySideMachine = SideBySideMachine.TestCase
+TestSideBySideMachine.settings = settings(
+    max_examples=dose(short=2, soak=100), stateful_step_count=dose(short=12, soak=50), deadline=None
 )

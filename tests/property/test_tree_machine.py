@@ -60,14 +60,6 @@ def told(store: Store, ref: SessionRef) -> list[Any]:
             return found
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call answers, or the class of plait's own error; any other error passes."""
-    try:
-        return plain(call())
-    except PlaitError as error:
-        return type(error)
-
-
 class Pair:
     """The same session, seen through both stores by handles of equal age."""
 
@@ -105,11 +97,22 @@ class TreeMachine(RuleBasedStateMachine):
 
     def both(self, pair: Pair, call: Callable[[Store, SessionRef], Any]) -> Any:
         """Do the same to both stores and hold that they answer the same."""
-        real = outcome(lambda: call(self.real, pair.real))
-        model = outcome(lambda: call(self.model, pair.model))
+        real = self.outcome(lambda: call(self.real, pair.real))
+        model = self.outcome(lambda: call(self.model, pair.model))
         assert real == model
         assert (pair.real.incarnation is None) == (pair.model.incarnation is None)
         return model
+
+    def outcome(self, call: Callable[[], Any]) -> Any:
+        """What a call answers, or plait's own error; any other error passes."""
+        try:
+            return plain(call())
+        except PlaitError as error:
+            return self.refusal(error)
+
+    def refusal(self, error: PlaitError) -> Any:
+        """What two stores must agree on in an error: the model has words of its own."""
+        return type(error)
 
     def same_session(self, name: str) -> None:
         """Hold that every question about a session has the same answer."""

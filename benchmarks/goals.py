@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from benchmarks import overlays
-from benchmarks.cases import adapters, compacting
+from benchmarks.cases import compacting
 from benchmarks.cases.lengths import SIZE
 from benchmarks.cases.sizes import FIRST_OPEN
 from benchmarks.dose import Dose
@@ -64,7 +64,6 @@ def rows(ledger: Ledger, dose: Dose) -> list[Row]:
         *_weights(ledger, dose),
         *_searching(ledger, dose),
         *_compacting(ledger, dose),
-        *_adapters(ledger, dose),
     ]
     return [_explained(ledger, row) for row in found]
 
@@ -182,19 +181,6 @@ def _compacting(ledger: Ledger, dose: Dose) -> Iterator[Row]:
         for count in overlays.COUNTS[1:]:
             values = ledger.ratios(f"overlays, {name}", str(count), "0")
             yield Row(f"{name}, {count} overlays over none, CPU", "", 0, "×", values)
-
-
-def _adapters(ledger: Ledger, dose: Dose) -> Iterator[Row]:
-    for ours, theirs in ((mine.name, its.name) for mine, its in adapters.PAIRS):
-        for measure, what in (
-            ("adapter append", "append, one caller, strict"),
-            ("adapter append, cpu", "append, one caller, strict, CPU time"),
-            ("adapter rate", f"append, {dose.crowd} callers, strict: rate"),
-            ("adapter rate, cpu", f"append, {dose.crowd} callers, strict: CPU each"),
-            ("adapter load", f"whole conversation, {dose.warm:,} messages and more"),
-            ("adapter last", f"last {dose.last}"),
-        ):
-            yield Row(f"{ours}, {what}, over {theirs}", "", 0, "×", ledger.ratios(measure, ours, theirs))
 
 
 def _searching(ledger: Ledger, dose: Dose) -> Iterator[Row]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +163,27 @@ class ADKDatabase:
         await self._service.db_engine.dispose()
 
 
+class ADKSqlite(ADKDatabase):
+    """Google ADK's SqliteSessionService, which opens the file anew for every call; given a file in WAL mode."""
+
+    name = "ADK SqliteSessionService"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from google.adk.sessions.sqlite_session_service import SqliteSessionService
+
+        assert durability == "strict", "its connections cannot be told to write otherwise"
+        database = sqlite3.connect(path)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.close()
+        self._path = path
+        self._service: Any = SqliteSessionService(str(path))
+        self._sessions = {}
+        self._creating = asyncio.Lock()
+
+    async def close(self) -> None:
+        pass
+
+
 def _event(item: Item) -> Any:
     from google.adk.events import Event
     from google.genai import types
@@ -170,6 +191,84 @@ def _event(item: Item) -> Any:
     role = "user" if item.role == "user" else "model"
     content = types.Content(role=role, parts=[types.Part(text=item.text)])
     return Event(author=role, invocation_id="bench", content=content)
+
+
+class LangGraphSqlite:
+    """LangGraph's SqliteSaver: after each message a checkpoint whose state is the whole list, as a graph's step puts it."""
+
+    name = "LangGraph SqliteSaver"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        self._connection = sqlite3.connect(path, check_same_thread=False)
+        self._saver: Any = SqliteSaver(self._connection)
+        self._saver.setup()
+        self._connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lists: dict[str, list[Any]] = {}
+        self._configs: dict[str, Any] = {}
+
+    def _config(self, session: str) -> Any:
+        return {"configurable": {"thread_id": session, "checkpoint_ns": ""}}
+
+    def _add(self, session: str, items: list[Item]) -> tuple[Any, Any, Any, Any]:
+        """What a step that adds these messages gives the saver."""
+        from langgraph.checkpoint.base import empty_checkpoint
+
+        messages = self._lists.setdefault(session, [])
+        for item in items:
+            message = _langchain(item)
+            message.id = f"{session} {len(messages)}"
+            messages.append(message)
+        version = f"{len(messages):032}.0"
+        checkpoint: Any = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": list(messages)}
+        checkpoint["channel_versions"] = {"messages": version}
+        about = {"source": "loop", "step": len(messages), "parents": {}}
+        return self._configs.get(session) or self._config(session), checkpoint, about, {"messages": version}
+
+    async def append(self, session: str, item: Item) -> None:
+        await self.seed(session, [item])
+
+    async def seed(self, session: str, items: list[Item]) -> None:
+        self._configs[session] = self._saver.put(*self._add(session, items))
+
+    async def load(self, session: str) -> list[Any]:
+        return list(self._saver.get_tuple(self._config(session)).checkpoint["channel_values"]["messages"])
+
+    async def last(self, session: str, count: int) -> list[Any]:
+        return (await self.load(session))[-count:]
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+class LangGraphAsyncSqlite(LangGraphSqlite):
+    """LangGraph's AsyncSqliteSaver, likewise."""
+
+    name = "LangGraph AsyncSqliteSaver"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        self._ends = AsyncSqliteSaver.from_conn_string(str(path))
+        self._saver = await self._ends.__aenter__()
+        await self._saver.setup()
+        await self._saver.conn.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+        self._begin()
+
+    async def seed(self, session: str, items: list[Item]) -> None:
+        self._configs[session] = await self._saver.aput(*self._add(session, items))
+
+    async def load(self, session: str) -> list[Any]:
+        found = await self._saver.aget_tuple(self._config(session))
+        return list(found.checkpoint["channel_values"]["messages"])
+
+    async def close(self) -> None:
+        await self._ends.__aexit__(None, None, None)
 
 
 def _engine(path: Path, durability: Durability) -> Any:
@@ -196,13 +295,13 @@ SQLALCHEMY_BASED: tuple[type[Subject], ...] = (OpenAISQLAlchemy, LangChainSQL, A
 PEERS: tuple[type[Subject], ...] = (OpenAISQLite, *SQLALCHEMY_BASED)
 
 
-async def missing(folder: Path) -> dict[str, str]:
-    """Why each peer that cannot be used cannot be, by its name."""
+async def missing(folder: Path, kinds: Iterable[type[Subject]] = (*PEERS, RawInsertOrjson)) -> dict[str, str]:
+    """Why each of these that cannot be used cannot be, by its name."""
     found: dict[str, str] = {}
-    for kind in (*PEERS, RawInsertOrjson):
+    for kind in kinds:
         peer = kind()
         try:
-            await peer.open(folder / "probe.db", "process")
+            await peer.open(folder / "probe.db", "strict")
             await peer.append("probe", Item("user", "hello"))
             await peer.close()
         except ImportError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,7 +18,11 @@ from benchmarks.ledger import Ledger, median, now
 
 HEADINGS: Final = ("what", "goal", "measured: median (least – most)", "met")
 PACKAGES: Final = ("apsw", "msgspec", "orjson", "openai-agents", "SQLAlchemy", "langchain-community", "google-adk")
-COMMANDS: Final = {"measured": "python -m benchmarks", "million": "python -m benchmarks.million"}
+COMMANDS: Final = {
+    "measured": "python -m benchmarks",
+    "million": "python -m benchmarks.million",
+    "frameworks": "python -m benchmarks.frameworks",
+}
 """What writes each part of the page."""
 
 
@@ -26,7 +31,7 @@ def marks(part: str) -> tuple[str, str]:
     return f"<!-- {part}: written by `{COMMANDS[part]} --docs` -->", f"<!-- end of {part} -->"
 
 
-def machine(folder: Path, rounds: int) -> dict[str, Any]:
+def machine(folder: Path, rounds: int, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
     """What was measured on, so that figures are not taken for another machine's."""
     return {
         "python": platform.python_version(),
@@ -36,7 +41,7 @@ def machine(folder: Path, rounds: int) -> dict[str, Any]:
         "fsync_us": round(_fsync_s(folder) * 1e6),
         "rounds": rounds,
         "day": datetime.now(timezone.utc).date().isoformat(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": {name: found for name in packages if (found := _version(name))},
     }
 
 
@@ -73,9 +78,13 @@ def _figure(value: float) -> str:
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as Markdown, columns aligned."""
-    lines = [HEADINGS, *(cells(row) for row in rows)]
-    widths = [max(len(line[n]) for line in lines) for n in range(len(HEADINGS))]
+    """The rows as Markdown."""
+    return aligned([HEADINGS, *(cells(row) for row in rows)])
+
+
+def aligned(lines: Sequence[tuple[str, ...]]) -> str:
+    """A heading and lines as a table of Markdown, columns aligned."""
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
     text = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
     rule = " | ".join("-" * width for width in widths)
     return "\n".join(f"| {line} |" for line in [text[0], rule, *text[1:]])

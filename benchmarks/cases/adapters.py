@@ -1,22 +1,32 @@
-"""plait under a framework beside that framework's own store, through the same interface and at equal durability."""
+"""plait under a framework beside that framework's own stores and beside plait itself, each at equal durability."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import plait
 from benchmarks.cases import Bench
+from benchmarks.dose import Dose
 from benchmarks.ledger import median, now, quiet_memory
-from benchmarks.peers import OpenAISQLite
-from benchmarks.subjects import Durability, Subject
-from benchmarks.workload import conversation
+from benchmarks.peers import (
+    ADKDatabase,
+    ADKSqlite,
+    LangChainSQL,
+    LangGraphAsyncSqlite,
+    LangGraphSqlite,
+    OpenAISQLite,
+)
+from benchmarks.subjects import Durability, PlaitAsync, Subject
+from benchmarks.workload import Item, conversation
 
-LASTS: Final = 10
-"""Reads of the newest items in a round, whose median counts."""
+LASTS: Final = 5
+"""Reads in a round, whose median counts."""
 
 
 class PlaitOpenAI(OpenAISQLite):
@@ -36,78 +46,203 @@ class PlaitOpenAI(OpenAISQLite):
         await self._opened.close()
 
 
-PAIRS: Final[tuple[tuple[type[Subject], type[Subject]], ...]] = ((PlaitOpenAI, OpenAISQLite),)
-"""Each adapter, and the framework's own store that it is measured beside."""
+class PlaitADK(ADKDatabase):
+    """plait as ADK's session service."""
+
+    name = "plait under Google ADK"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from plait.adapters.adk import PlaitSessionService
+
+        self._opened = plait.open_async(path, durability=durability)
+        await self._opened.open()
+        self._service: Any = PlaitSessionService(self._opened)
+        self._sessions = {}
+        self._creating = asyncio.Lock()
+
+    async def close(self) -> None:
+        await self._opened.close()
+
+
+class PlaitSaver(LangGraphSqlite):
+    """plait as LangGraph's checkpointer, called as it is."""
+
+    name = "plait under LangGraph, sync"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from plait.adapters import langgraph
+
+        self._opened = plait.open(path, durability=durability)
+        self._opened.open()
+        self._saver = langgraph.PlaitSaver(self._opened)
+        self._begin()
+
+    async def close(self) -> None:
+        self._opened.close()
+
+
+class PlaitAsyncSaver(LangGraphAsyncSqlite):
+    """plait as LangGraph's checkpointer, awaited."""
+
+    name = "plait under LangGraph, async"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from plait.adapters import langgraph
+
+        self._opened = plait.open_async(path, durability=durability)
+        await self._opened.open()
+        self._saver = langgraph.PlaitSaver(self._opened)
+        self._begin()
+
+    async def close(self) -> None:
+        await self._opened.close()
+
+
+class PlaitLangChain(LangChainSQL):
+    """plait as a chat history of LangChain's."""
+
+    name = "plait under LangChain"
+
+    async def open(self, path: Path, durability: Durability) -> None:
+        from plait.adapters.langchain import PlaitChatMessageHistory
+
+        self._opened = plait.open_async(path, durability=durability)
+        await self._opened.open()
+        self._histories = {}
+        self._make = lambda session: PlaitChatMessageHistory(self._opened.session(session))
+
+    async def close(self) -> None:
+        await self._opened.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An adapter and what it is measured beside."""
+
+    ours: type[Subject]
+    theirs: tuple[type[Subject], ...]
+    share: float = 1.0
+    """Of the messages that others have before their appends are timed: less where a store takes its time for each."""
+    crowd: bool = True
+    """Whether many callers can wait for it at once."""
+
+    def messages(self, dose: Dose) -> int:
+        return max(dose.last + 5, int(dose.warm * self.share))
+
+    def appends(self, dose: Dose) -> int:
+        return max(4, int(dose.lone * max(self.share, 0.25)))
+
+
+GROUPS: Final = (
+    Group(PlaitOpenAI, (OpenAISQLite,)),
+    Group(PlaitADK, (ADKDatabase, ADKSqlite), share=0.125),
+    Group(PlaitSaver, (LangGraphSqlite,), share=0.05, crowd=False),
+    Group(PlaitAsyncSaver, (LangGraphAsyncSqlite,), share=0.05),
+    Group(PlaitLangChain, (LangChainSQL,), share=0.25),
+)
+MEASURES: Final = {
+    "append": "append, one caller: time",
+    "append, cpu": "append, one caller: CPU",
+    "rate": "append, many callers: each in",
+    "rate, cpu": "append, many callers: CPU each",
+    "load": "whole conversation: time",
+    "load, cpu": "whole conversation: CPU",
+    "last": "newest messages: time",
+    "last, cpu": "newest messages: CPU",
+}
+"""What is noted for each store of a group, in seconds."""
+
+
+def measure_of(group: Group, measure: str) -> str:
+    return f"{group.ours.name}, {measure}"
 
 
 class Adapters:
-    """Appends of one caller and of many, whole conversations and the newest items, of both in turns."""
+    """Appends of one caller and of many, whole conversations and the newest messages, of each group in turns."""
 
     name = "adapters"
 
     async def prepare(self, bench: Bench) -> None:
-        self._items = conversation(bench.dose.warm + bench.dose.lone, seed=8)
         self._crowd = conversation(bench.dose.per_caller_peers, seed=9)
-        self._pairs: list[list[Subject]] = []
-        for pair in PAIRS:
-            if bench.here(pair[1].name):
-                self._pairs.append([kind() for kind in pair])
-                for n, store in enumerate(self._pairs[-1]):
-                    await store.open(bench.folder / f"adapters-{len(self._pairs)}-{n}.db", "strict")
-                    await store.seed("chat", self._items[: bench.dose.warm])
-                    for caller in range(bench.dose.crowd):
-                        await store.append(f"chat {caller}", self._items[0])
+        self._groups: list[tuple[Group, list[Subject]]] = []
+        for group in GROUPS:
+            theirs = [kind for kind in group.theirs if bench.here(kind.name)]
+            if theirs:
+                stores = [kind() for kind in (group.ours, PlaitAsync, *theirs)]
+                self._groups.append((group, stores))
+                await self._fill(bench, group, stores)
+
+    async def _fill(self, bench: Bench, group: Group, stores: list[Subject]) -> None:
+        items = conversation(group.messages(bench.dose), seed=8)
+        for n, store in enumerate(stores):
+            await store.open(bench.folder / f"adapters-{len(self._groups)}-{n}.db", "strict")
+            await seed(store, items)
+            for caller in range(bench.dose.crowd if group.crowd else 0):
+                await store.append(f"chat {caller}", items[0])
 
     async def round(self, bench: Bench) -> None:
-        for stores in self._pairs:
-            await self._one_caller(bench, stores)
-            for store in bench.dice.sample(stores, len(stores)):
-                await self._many_callers(bench, store)
-            await self._reads(bench, stores)
+        for group, stores in self._groups:
+            await self._one_caller(bench, group, stores)
+            for store in bench.dice.sample(stores, len(stores) if group.crowd else 0):
+                await self._many_callers(bench, group, store)
+            await self._reads(bench, group, stores)
 
-    async def _one_caller(self, bench: Bench, stores: list[Subject]) -> None:
+    async def _one_caller(self, bench: Bench, group: Group, stores: list[Subject]) -> None:
         taken: defaultdict[str, list[float]] = defaultdict(list)
-        cpu: defaultdict[str, float] = defaultdict(float)
+        cpu: defaultdict[str, list[float]] = defaultdict(list)
         with quiet_memory():
-            for item in self._items[-bench.dose.lone :]:
+            for item in conversation(group.appends(bench.dose), seed=10):
                 for store in bench.dice.sample(stores, len(stores)):
                     busy, start = time.process_time(), now()
                     await store.append("chat", item)
                     taken[store.name].append(now() - start)
-                    cpu[store.name] += time.process_time() - busy
+                    cpu[store.name].append(time.process_time() - busy)
         for name, times in taken.items():
-            bench.ledger.note("adapter append", name, median(times))
-            bench.ledger.note("adapter append, cpu", name, cpu[name] / len(times))
+            bench.ledger.note(measure_of(group, "append"), name, median(times))
+            bench.ledger.note(measure_of(group, "append, cpu"), name, sum(cpu[name]) / len(cpu[name]))
 
-    async def _many_callers(self, bench: Bench, store: Subject) -> None:
+    async def _many_callers(self, bench: Bench, group: Group, store: Subject) -> None:
         with quiet_memory():
             busy, start = time.process_time(), now()
             await asyncio.gather(*(self._caller(store, n) for n in range(bench.dose.crowd)))
             took, cpu = now() - start, time.process_time() - busy
         appends = bench.dose.crowd * len(self._crowd)
-        bench.ledger.note("adapter rate", store.name, appends / took)
-        bench.ledger.note("adapter rate, cpu", store.name, cpu / appends)
+        bench.ledger.note(measure_of(group, "rate"), store.name, took / appends)
+        bench.ledger.note(measure_of(group, "rate, cpu"), store.name, cpu / appends)
 
     async def _caller(self, store: Subject, n: int) -> None:
         for item in self._crowd:
             await store.append(f"chat {n}", item)
 
-    async def _reads(self, bench: Bench, stores: list[Subject]) -> None:
+    async def _reads(self, bench: Bench, group: Group, stores: list[Subject]) -> None:
         taken: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+
+        async def read(measure: str, store: Subject, reading: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+            busy, start = time.process_time(), now()
+            found = await reading
+            taken[measure, store.name].append(now() - start)
+            taken[f"{measure}, cpu", store.name].append(time.process_time() - busy)
+            return found
+
         for _ in range(LASTS):
-            for store in bench.dice.sample(stores, len(stores)):
-                with quiet_memory():
-                    start = now()
-                    found = await store.last("chat", bench.dose.last)
-                    middle = now()
-                    whole = await store.load("chat")
-                    taken["adapter load", store.name].append(now() - middle)
-                    taken["adapter last", store.name].append(middle - start)
-                assert found == whole[-bench.dose.last :], store.name
+            with quiet_memory():
+                for store in bench.dice.sample(stores, len(stores)):
+                    newest = await read("last", store, store.last("chat", bench.dose.last))
+                    whole = await read("load", store, store.load("chat"))
+                    assert newest == whole[-bench.dose.last :], store.name
         for (measure, name), times in taken.items():
-            bench.ledger.note(measure, name, median(times))
+            bench.ledger.note(measure_of(group, measure), name, median(times))
 
     async def finish(self) -> None:
-        for stores in self._pairs:
+        for _, stores in self._groups:
             for store in stores:
                 await store.close()
+
+
+async def seed(store: Subject, items: list[Item]) -> None:
+    """ADK's events one by one: they are put in order by their time, which a bulk of rows would share."""
+    if isinstance(store, ADKDatabase):
+        for item in items:
+            await store.append("chat", item)
+    else:
+        await store.seed("chat", items)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import plait
-from benchmarks import dose, million, plots, report
+from benchmarks import dose, frameworks, million, plots, report
+from benchmarks.cases import adapters
 from benchmarks.goals import Row, rows
 from benchmarks.ledger import Ledger
 from benchmarks.run import CASES, measure
+from benchmarks.subjects import Subject
 from benchmarks.workload import conversation
 
 pytestmark = pytest.mark.xdist_group("benchmarks")
@@ -141,3 +144,43 @@ def test_the_workload_is_the_same_every_time() -> None:
     assert items == conversation(400)
     assert 1_200 < sum(len(item.text) for item in items) / len(items) < 2_000
     assert {len(item.text) for item in conversation(20, size=300)} == {300}
+
+
+BESIDE = sorted({kind for group in adapters.GROUPS for kind in (group.ours, *group.theirs)}, key=lambda kind: kind.name)
+
+
+@pytest.mark.filterwarnings("ignore")  # what frameworks say about each other
+@pytest.mark.parametrize("kind", BESIDE, ids=lambda kind: kind.name)
+async def test_a_store_under_a_framework_answers_what_it_was_given(kind: type[Subject], tmp_path: Path) -> None:
+    store, items = kind(), conversation(9, seed=3)
+    try:
+        await store.open(tmp_path / "store.db", "strict")
+        await adapters.seed(store, items[:6])
+    except ImportError as absent:
+        pytest.skip(f"needs {absent.name}")
+    for item in items[6:]:
+        await store.append("chat", item)
+    await store.append("other", items[0])
+    whole = await store.load("chat")
+    assert [_text(message) for message in whole] == [item.text for item in items]
+    assert await store.last("chat", 4) == whole[-4:]
+    await store.close()
+
+
+def _text(message: Any) -> str:
+    """What is said in a message of whatever framework."""
+    if isinstance(message, dict):
+        return str(message["content"])
+    return str(message.content.parts[0].text if hasattr(message.content, "parts") else message.content)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_framework_is_measured_or_named_as_absent(tmp_path: Path) -> None:
+    pytest.importorskip("agents", reason="needs openai-agents")
+    ledger = frameworks.measure(TINY, tmp_path, "OpenAI")
+    told = list(frameworks.lines(ledger, TINY))
+    assert {len(line) for line in told} == {len(frameworks.HEADINGS)}
+    headings = [line for line in told if line[0].startswith("**")]
+    assert len(headings) == sum(len(group.theirs) for group in adapters.GROUPS)
+    assert [line[1] for line in headings].count("not asked for") == len(headings) - 1
+    assert len(told) - len(headings) == len(adapters.MEASURES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -69,6 +70,7 @@ class Moment:
             (time, "time_ns", lambda: self.now_us * 1000),
             (time, "time", lambda: self.now_us / 1_000_000),
             (chance, "bits", lambda count: self._dice.getrandbits(count)),
+            (secrets, "token_hex", lambda size: self._dice.randbytes(size).hex()),
         ):
             self._ends.enter_context(mock.patch.object(target, name, value))
 
@@ -127,7 +129,7 @@ class Beside:
         self._moment.pass_on()
         one = self._outcome(partial(call, self.one, _ours))
         other = self._outcome(partial(call, self.other, _theirs))
-        assert told(one) == told(other)
+        assert told(one) == told(other), "a server answers as a file does"
         if isinstance(one, PlaitError):
             raise one
         return self._joined(one, other)

@@ -448,6 +448,7 @@ class Value(Struct, frozen=True):
     `label` and `key` name it; `key` is `""` where a label has one value only. `content` is `None` in a
     version that says the value was deleted. `version` counts its writes: 1, 2, 3 …, never used again,
     also after a deletion; 0 says that it was never written. `tokens` is the count it was stamped with.
+    `damaged` says that the content is only what can still be read of a longer one.
     """
 
     label: str
@@ -458,6 +459,7 @@ class Value(Struct, frozen=True):
     version: int
     written_at: dt.datetime
     metadata: Mapping[str, Any]
+    damaged: bool = False
 
 
 class ValueHit(Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from plait.model import LEAF, Usage
+from plait.model import LEAF, Json, Usage
 from plait.store._sync.abilities import stating
 from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Recording, Restamping, Store
 from plait.store.plans import removal
@@ -85,6 +85,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "checkout": lambda store: store.checkout(ref(), "b"),
     "clear": lambda store: store.clear(ref()),
     "fork": lambda store: store.fork(ref(), ref("copy"), at=None, created_at_us=NOW),
+    "publish a stage and note it elsewhere": lambda store: publish(store, note=(ref(), {"went on": "in new"})),
     "delete session": lambda store: store.delete_session(ref()),
     "put session": lambda store: store.put_session(
         ref(), created_at_us=NOW, create="ensure", name="n", metadata={"k": 1}
@@ -124,6 +125,12 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     ),
     "search values": lambda store: contextual(store).search_values(ref(), "memory", "words"),
 }
+
+
+def publish(store: Store, note: tuple[SessionRef, Json]) -> None:
+    stage = store.stage(ref("new"), created_at_us=NOW)
+    store.append(stage, [new("x")], parent=None)
+    store.publish(stage, ref("new"), note=note)
 
 
 def write_records(store: Store, *, session: SessionRef | None = None, **what: Any) -> Any:

@@ -67,6 +67,12 @@ WAYS: dict[str, tuple[str, str, bool]] = {
     "a number of overlays": ("UPDATE plait.session SET overlays = 7 WHERE id = 'c'", "wrong overlay counts", True),
     "words of nothing": ("UPDATE plait.message_words SET key = key + 1000", "index entries without message", True),
     "messages passed by": ("DELETE FROM plait.message_words", "messages not indexed", True),
+    "a value cut short": (
+        "UPDATE plait.value_text SET body = substr(body, 2) WHERE version = 2",
+        "values cut short",
+        False,
+    ),
+    "a value without its slices": ("DELETE FROM plait.value_slice WHERE n = 1", "values cut short", False),
     "a value at another version": ("UPDATE plait.value SET version = version + 1", "values at another version", True),
     "values of nobody": ("DELETE FROM plait.shelf", "values without session", True),
     "a life to be removed that is lived": (
@@ -87,6 +93,8 @@ def fill(sessions: Sessions) -> None:
     chat.add_overlay("a", "b", summary="sum")
     chat.context.replace("memory", "one")
     chat.context.replace("memory", "two")
+    chat.context.add("long")
+    chat.context.replace("long", "é" * 2_000_000)
     chat.search("words")
 
 

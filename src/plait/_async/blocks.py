@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from plait._async.stored import AsyncStoredBlock, AsyncStoredCollection, AsyncStoredDocuments, AsyncValues, Place
-from plait.errors import NotFoundError, StaleValueError, UnsupportedError, UsageError
+from plait.errors import CorruptError, NotFoundError, StaleValueError, UnsupportedError, UsageError
 from plait.logic import arguments, blocks, ids, providers
 from plait.logic.blocks import BlockSpec
 from plait.model import Block, Value
@@ -187,13 +187,17 @@ class AsyncBlocks:
             before = value.content or ""
             after = make(before)
             self._check_fits(entry, before, after)
-            if after == before and value.content is not None:
+            if after == before and value.content is not None and not value.damaged:
                 return self._block(entry, after, value.version)
             try:
                 written = await values.write("", after, expect=value.version, metadata=metadata)
             except StaleValueError:
                 continue
             return self._block(entry, after, written.version)
+
+    async def add(self, entry: Entry, content: str, *, metadata: Mapping[str, Any] | None = None) -> Block:
+        """Put `content` after what a block says; `CorruptError` if that cannot be read whole any more."""
+        return await self.change(entry, lambda before: blocks.joined(before, content), metadata=metadata, check=whole)
 
     async def _change_foreign(self, entry: Entry, make: Callable[[str], str]) -> Block:
         """The same with a provider that has no versions: one at a time in this handle."""
@@ -217,6 +221,15 @@ async def ask(function: Any, *given: object) -> str | None:
         name = getattr(function, "__qualname__", "a provider's method")
         raise UsageError(f"{name} answered {type(answer).__name__}; a provider answers text or None")
     return answer
+
+
+async def whole(value: Value) -> None:
+    """Refuse to go on from a value of which a part is gone."""
+    if value.damaged:
+        raise CorruptError(
+            f"version {value.version} of block {value.label!r} is damaged: a part of it is gone, and nothing was written; "
+            "restore an earlier version, or replace it"
+        )
 
 
 def stale(value: Value, why: str) -> StaleValueError:

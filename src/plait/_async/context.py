@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from plait._async.blocks import AsyncBlocks, ask
+from plait._async.blocks import AsyncBlocks, ask, whole
 from plait._async.tools import keyed
 from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, blocks
@@ -91,10 +91,10 @@ class AsyncContext:
         """Add `content` to a block, on a line of its own.
 
         Whoever else writes meanwhile, in whichever process: of what the store keeps nothing is
-        lost. Errors as of `replace`.
+        lost. Errors as of `replace`, and `CorruptError` if what it holds cannot be read whole any more.
         """
         content = arguments.string("content", content)
-        return await self._blocks.change(self._blocks.writable(label), lambda before: blocks.joined(before, content))
+        return await self._blocks.add(self._blocks.writable(label), content)
 
     async def put(
         self,
@@ -188,7 +188,9 @@ class AsyncContext:
         return await self._values(label).history(key, before=before, limit=arguments.number("limit", limit))
 
     async def restore(self, label: str, version: int, *, key: str = "") -> Value:
-        """Write what a version said once more, as a new version; `NotFoundError` if that version is not kept.
+        """Write what a version said once more, as a new version.
+
+        `NotFoundError` if that version is not kept, `CorruptError` if a part of it is gone.
 
         Limits hold as for `replace`.
         """
@@ -198,6 +200,7 @@ class AsyncContext:
         if not found or found[0].version != version:
             raise NotFoundError(f"there is no version {version} of block {label!r}" + (f", key {key!r}" if key else ""))
         old = found[0]
+        await whole(old)
         if entry.keyed:
             return await values.write(key, old.content, description=old.description, metadata=old.metadata)
         await self._blocks.change(entry, lambda _: old.content or "")

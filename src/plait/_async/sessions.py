@@ -271,7 +271,8 @@ class AsyncSessions:
 
         The new one is called `name`, or as the old one, and has its owner, its metadata, the old
         one as its parent, and what its values (blocks, frozen prompt) say now. Its first message is an
-        assistant's: a line that says what it is, an empty one, and `summary`. The old one stays as it is.
+        assistant's: a line that says what it is, an empty one, and `summary`. The old one keeps all it has.
+        Both happen or neither.
         `NotFoundError` if it is absent, `ConflictError` if the new id is taken.
         """
         summary = arguments.text("summary", summary)
@@ -283,7 +284,7 @@ class AsyncSessions:
         given: dict[str, Any] = {"rules": self.rules, "now_us": now_us, "new_id": new_id}
         await managing.go_on(self.store, self._ref(id), info, self._ref(target.id), summary, name, **given)
         await self.publish(Change("session", target.id))
-        await self.end(id, "compaction")
+        await self.publish(Change("session", id))
         return target
 
     async def prune_values(self, *, max_age: dt.timedelta | None = None, max_count: int | None = None) -> int:

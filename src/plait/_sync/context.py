@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from plait._sync.blocks import Blocks, ask
+from plait._sync.blocks import Blocks, ask, whole
 from plait._sync.tools import keyed
 from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, blocks
@@ -91,10 +91,10 @@ class Context:
         """Add `content` to a block, on a line of its own.
 
         Whoever else writes meanwhile, in whichever process: of what the store keeps nothing is
-        lost. Errors as of `replace`.
+        lost. Errors as of `replace`, and `CorruptError` if what it holds cannot be read whole any more.
         """
         content = arguments.string("content", content)
-        return self._blocks.change(self._blocks.writable(label), lambda before: blocks.joined(before, content))
+        return self._blocks.add(self._blocks.writable(label), content)
 
     def put(
         self,
@@ -188,7 +188,9 @@ class Context:
         return self._values(label).history(key, before=before, limit=arguments.number("limit", limit))
 
     def restore(self, label: str, version: int, *, key: str = "") -> Value:
-        """Write what a version said once more, as a new version; `NotFoundError` if that version is not kept.
+        """Write what a version said once more, as a new version.
+
+        `NotFoundError` if that version is not kept, `CorruptError` if a part of it is gone.
 
         Limits hold as for `replace`.
         """
@@ -198,6 +200,7 @@ class Context:
         if not found or found[0].version != version:
             raise NotFoundError(f"there is no version {version} of block {label!r}" + (f", key {key!r}" if key else ""))
         old = found[0]
+        whole(old)
         if entry.keyed:
             return values.write(key, old.content, description=old.description, metadata=old.metadata)
         self._blocks.change(entry, lambda _: old.content or "")

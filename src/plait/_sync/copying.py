@@ -121,6 +121,8 @@ class Reading:
         if value.content is None and name not in self._begun:
             return
         self._begun.add(name)
+        if value.damaged:
+            self.lost.append(f"{_version(value)}: it is damaged; what can be read of it is copied")
         content = None if value.content is None else packed(value.content)
         about = None if value.description is None else packed(value.description)
         facts = (about, sorted(value.metadata.items()), value.tokens, times.to_us(value.written_at))
@@ -129,7 +131,7 @@ class Reading:
     def unkept(self, value: Value, error: PlaitError | None) -> None:
         """Note a version of a value that could not be kept, if there is something to say of it."""
         if error is not None:
-            self.lost.append(f"value {value.key!r} of {value.label!r}, version {value.version}: {error}")
+            self.lost.append(f"{_version(value)}: {error}")
 
     def record(self, key: bytes, body: bytes) -> None:
         self._said("record", key.hex(), hashlib.sha256(body).hexdigest())
@@ -141,6 +143,10 @@ class Reading:
             else (info.name, info.owner, info.parent_id, info.pinned, sorted(info.metadata.items()))
         )
         self._said("session", said, sorted(state.items()), leaf)
+
+
+def _version(value: Value) -> str:
+    return f"value {value.key!r} of {value.label!r}, version {value.version}"
 
 
 def _carried(message: Message) -> NewMessage:

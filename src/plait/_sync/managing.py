@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Callable
 from typing import Final
 
+from plait import times
 from plait._sync.keeping import bring_in
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import ENDED_KEY, USAGE_KEY, Json, SessionInfo, Value, assistant
@@ -31,7 +32,7 @@ def go_on(
     now_us: Callable[[], int],
     new_id: Callable[[], str],
 ) -> None:
-    """Make a session that begins with a summary of `old`, with what stands beside its messages."""
+    """End a session and make one that begins with a summary of it, with what stands beside its messages, both at once."""
     at_us = now_us()
     first = assistant(f"{SUMMARY_LABEL}\n\n{summary}", id=new_id())
     message = prepare(first, Given(new_id(), at_us, None, None, "server"), rules)
@@ -49,7 +50,7 @@ def go_on(
             metadata=metadata,
         )
         bring_in(store, stage, _Carried([value for value in _current(store, old)]), at_us)
-        store.publish(stage, target)
+        store.publish(stage, target, note=(old, ended("compaction", times.from_us(at_us).isoformat())))
     except BaseException:
         store.discard(stage)
         raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait._sync.blocks import Blocks, Entry, ask, stale
 from plait.errors import PlaitError, UsageError
-from plait.logic import arguments, blocks, documents, keys, prompt, providers, tooling
+from plait.logic import arguments, documents, keys, prompt, providers, tooling
 from plait.logic.documents import Document
 from plait.logic.tooling import ToolError
 from plait.model import Json, Value
@@ -106,14 +106,13 @@ class Toolbox:
         content = tooling.needed(given, "content")
         if entry.keyed:
             return self._put(entry, content, tooling.fields(given, "metadata"))
-        adds = tooling.text(given, "action", needed=False) == "append"
-        block = self._blocks.change(
-            entry,
-            (lambda before: blocks.joined(before, content)) if adds else (lambda _: content),
-            metadata={"by": BY_MODEL, "session": self._blocks.place.ref.id},
-            check=None if adds else lambda value: self._check_seen(entry, value),
-        )
-        if not adds:
+        metadata = {"by": BY_MODEL, "session": self._blocks.place.ref.id}
+        if tooling.text(given, "action", needed=False) == "append":
+            block = self._blocks.add(entry, content, metadata=metadata)
+        else:
+            block = self._blocks.change(
+                entry, lambda _: content, metadata=metadata, check=lambda value: self._check_seen(entry, value)
+            )
             entry.seen = block.version
         return tooling.written(entry.spec.label, block.tokens, entry.spec.max_tokens)
 

@@ -59,8 +59,8 @@ class Recorded(Protocol):
 
 @dataclass(slots=True)
 class Exported:
-    """What an export wrote: how many messages, overlays, versions of values and records, up to which seq, and the
-    damaged messages it could not write."""
+    """What an export wrote: how many messages, overlays, versions of values and records, up to which seq, the
+    damaged messages it could not write, and the damaged values of which it wrote what can be read."""
 
     messages: int = 0
     overlays: int = 0
@@ -68,6 +68,7 @@ class Exported:
     damaged: list[Damaged] = field(default_factory=list[Damaged])
     values: int = 0
     records: int = 0
+    damaged_values: list[Value] = field(default_factory=list[Value])
 
 
 def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = None) -> Exported:
@@ -98,6 +99,8 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     for value in () if first is None else chain((first,), kept):
         _write(file, _value(value))
         exported.values += 1
+        if value.damaged:
+            exported.damaged_values.append(value)
     for key, body in chain((record,), recorded) if record else ():
         _write(file, _record(key, body))
         exported.records += 1

@@ -62,8 +62,13 @@ def prepare(
         return NewValue(label, key, None, None, False, "{}", 0, 0)
     _check_string(content, f"the content of {label!r}")
     body, escaped = packed(content)
-    size = len(content.encode("utf-8", "surrogatepass")) if escaped or not body.isascii() else len(body)
-    return NewValue(label, key, content, body, escaped, _about(label, description, metadata or {}), size, tokens)
+    about = _about(label, description, metadata or {})
+    return NewValue(label, key, content, body, escaped, about, size_of(content), tokens)
+
+
+def size_of(text: str) -> int:
+    """The UTF-8 size of a text, three for a half of a surrogate pair."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def check_operation(value: object) -> None:

@@ -119,11 +119,14 @@ def export(place: Place, id: str | None, wanted: Export) -> int:
                 exported = interchange.write_jsonl(source, file, after_seq=wanted.after)
     for damaged in exported.damaged:
         _note(f"message #{damaged.seq} is damaged and was left out: {damaged.reason}")
+    for value in exported.damaged_values:
+        named = f"value {value.key!r} of {value.label!r}" if value.key else f"value {value.label!r}"
+        _note(f"{named}, version {value.version}, is damaged: what can be read of it was written")
     if wanted.output is not None:
         _note(
             f"{count(exported.messages)} messages up to seq {exported.last_seq} in {escape.name(given_text(wanted.output))}"
         )
-    return failure.DAMAGED if exported.damaged else failure.OK
+    return failure.DAMAGED if exported.damaged or exported.damaged_values else failure.OK
 
 
 class _Source:

@@ -515,8 +515,15 @@ class AsyncPlanStore:
         await self.driver.write_async(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 
-    async def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
-        await self.driver.write_async(partial(staging.publish, stage, target, self._mark(), active_at_us))
+    async def publish(
+        self,
+        stage: SessionRef,
+        target: SessionRef,
+        *,
+        active_at_us: int | None = None,
+        note: tuple[SessionRef, Mapping[str, Any]] | None = None,
+    ) -> None:
+        await self.driver.write_async(partial(staging.publish, stage, target, self._mark(), active_at_us, note))
 
     async def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
         """Which of these message ids the session has."""

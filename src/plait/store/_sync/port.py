@@ -137,10 +137,18 @@ class Store(Protocol):
         """
         ...
 
-    def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
+    def publish(
+        self,
+        stage: SessionRef,
+        target: SessionRef,
+        *,
+        active_at_us: int | None = None,
+        note: tuple[SessionRef, Mapping[str, Any]] | None = None,
+    ) -> None:
         """Make a staged session the session `target`, at once; `ConflictError` if that exists.
 
-        It was last active at `active_at_us`, if that is in the past, else now.
+        It was last active at `active_at_us`, if that is in the past, else now. A `note` is merged into the
+        metadata of another session in the same transaction; `NotFoundError` if there is no such session.
         """
         ...
 

@@ -515,8 +515,15 @@ class PlanStore:
         self.driver.write(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
 
-    def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
-        self.driver.write(partial(staging.publish, stage, target, self._mark(), active_at_us))
+    def publish(
+        self,
+        stage: SessionRef,
+        target: SessionRef,
+        *,
+        active_at_us: int | None = None,
+        note: tuple[SessionRef, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.driver.write(partial(staging.publish, stage, target, self._mark(), active_at_us, note))
 
     def existing(self, session: SessionRef, ids: Sequence[str]) -> set[str]:
         """Which of these message ids the session has."""

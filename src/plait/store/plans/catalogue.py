@@ -88,6 +88,12 @@ def put_session(
     return Described((yield from _info(ref.id, head)), created or new != old)
 
 
+def merge_metadata(ref: SessionRef, metadata: Mapping[str, Any], mark: Mark) -> Plan[Described | None]:
+    """Merge into what a session's entry says of it; `None` if there is no such session."""
+    nothing: dict[str, Any] = dict.fromkeys(("name", "owner", "parent_id", "pinned"))
+    return (yield from put_session(ref, mark, create="never", metadata=metadata, **nothing))
+
+
 def _changed(
     ref: SessionRef,
     old: Row,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from plait.errors import ConflictError, StaleValueError
+from collections.abc import Mapping
+from typing import Any
+
+from plait.errors import ConflictError, NotFoundError, StaleValueError
 from plait.logic.strands import key_of, seq_of
 from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Take
-from plait.store.plans import common, overlays, read, values
+from plait.store.plans import catalogue, common, overlays, read, values
 from plait.store.plans.common import Mark
 from plait.store.protocol import Path, Range, SessionRef
 
@@ -55,8 +58,19 @@ def forget(stage: SessionRef, head: Head) -> Plan[None]:
     yield Forget(stage)
 
 
-def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int | None = None) -> Plan[int]:
-    """Make the hidden session the session `target`, last active then or now; answers its incarnation."""
+def publish(
+    stage: SessionRef,
+    target: SessionRef,
+    mark: Mark,
+    active_at_us: int | None = None,
+    note: tuple[SessionRef, Mapping[str, Any]] | None = None,
+) -> Plan[int]:
+    """Make the hidden session the session `target`, last active then or now; answers its incarnation.
+
+    A note is merged into the metadata of another session.
+    """
+    if note is not None:
+        yield from _note(*note, mark)
     yield from _free(target)
     head = yield from common.take(stage)
     assert head is not None
@@ -85,6 +99,11 @@ def publish(stage: SessionRef, target: SessionRef, mark: Mark, active_at_us: int
     yield Forget(target)
     yield Bind(target, head.incarnation)
     return head.incarnation
+
+
+def _note(ref: SessionRef, metadata: Mapping[str, Any], mark: Mark) -> Plan[None]:
+    if (yield from catalogue.merge_metadata(ref, metadata, mark)) is None:
+        raise NotFoundError(f"session {ref.id!r} was deleted meanwhile", session_id=ref.id)
 
 
 def _renumber(head: Head, old: Head) -> Plan[None]:

@@ -61,36 +61,45 @@ def _current(head: Head, label: str, key: str) -> Plan[Row | None]:
 
 
 def build(row: Row) -> Plan[Value]:
-    """The value of a row, put together from its slices; what is damaged of it is replaced, and reported."""
+    """The value of a row, put together from its slices; one that is not whole any more says so, and is reported."""
     about = jsontext.decode(row[ABOUT])
+    content, whole = yield from _content(row)
+    if not whole:
+        log.error("value %r, key %r (version %d) is damaged or incomplete", row[LABEL], row[KEY], row[VERSION])
     return Value(
         label=row[LABEL],
         key=row[KEY],
-        content=(yield from content_of(row)),
+        content=content,
         description=about.get("description"),
         tokens=row[TOKENS],
         version=row[VERSION],
         written_at=times.from_us(row[CREATED_AT]),
         metadata=about.get("metadata", {}),
+        damaged=not whole,
     )
 
 
 def content_of(row: Row) -> Plan[str | None]:
-    """What a version says; `None` if it says that the value was deleted."""
+    """What a version says, as far as it can be read; `None` if it says that the value was deleted."""
+    return (yield from _content(row))[0]
+
+
+def _content(row: Row) -> Plan[tuple[str | None, bool]]:
+    """What a version says, and whether that is all that was written."""
     body = row[BODY]
     if body is None and row[BYTES] > LARGE_BYTES:
         rows = yield Ask("value_body", (row[VALUE], row[VERSION]), heavy=True)
         body = rows[0][0] if rows else None
     if body is None:
-        return None
+        return None, row[BYTES] == 0
     if row[FLAGS] & SLICED:
         rest = yield Ask("value_slices", (row[VALUE], row[VERSION]), heavy=True)
         body = slices.join([body, *(text for (text,) in rest)])
     try:
-        return logic.unpacked(body, bool(row[FLAGS] & ESCAPED))
+        content = logic.unpacked(body, bool(row[FLAGS] & ESCAPED))
     except ValueError:
-        log.error("value %r, key %r (version %d) is damaged or incomplete", row[LABEL], row[KEY], row[VERSION])
-        return logic.unpacked_in_part(body)
+        return logic.unpacked_in_part(body), False
+    return content, logic.size_of(content) == row[BYTES]
 
 
 def listing(
@@ -179,7 +188,7 @@ def write(ref: SessionRef, new: NewValue, expect: int | None, mark: Mark, least_
         return (yield from build(row))
     old = (yield from build(row)) if row is not None else _never(new, mark)
     _refuse_stale(ref, old, expect)
-    if _says(old, new):
+    if _says(old, new) and not old.damaged:
         return old
     if head is None:
         head = yield from common.create(ref, mark)

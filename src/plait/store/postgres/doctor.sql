@@ -223,6 +223,18 @@ SELECT s.home, s.value, s.version, s.n FROM plait.value_slice AS s
                     WHERE t.home = s.home AND t.value = s.value AND t.version = s.version AND t.flags & 2 <> 0)
    AND NOT EXISTS (SELECT 1 FROM plait.purge AS p WHERE p.home = s.home AND p.incarnation = s.value >> 32);
 
+-- values_cut_short
+-- Versions of which a piece is gone, by their size; of an escaped one the size is not known here, only that pieces are
+-- missing before the last.
+SELECT v.label, v.key, t.version
+  FROM plait.value_text AS t JOIN plait.value AS v ON v.home = t.home AND v.value = t.value
+  CROSS JOIN LATERAL (SELECT count(*) AS slices, coalesce(max(s.n), 0) AS last, coalesce(sum(octet_length(s.body)), 0) AS bytes
+                        FROM plait.value_slice AS s
+                       WHERE s.home = t.home AND s.value = t.value AND s.version = t.version) AS kept
+ WHERE t.body IS NOT NULL
+   AND CASE WHEN t.flags & 1 <> 0 THEN kept.slices <> kept.last OR (t.flags & 2 <> 0 AND kept.slices = 0)
+            ELSE t.bytes <> octet_length(t.body) + kept.bytes END;
+
 -- values_at_another_version
 -- Values whose newest version is not the one they name, or that are not there as it says.
 SELECT v.label, v.key, v.version FROM plait.value AS v

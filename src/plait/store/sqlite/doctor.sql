@@ -195,6 +195,17 @@ SELECT s.value, s.version, s.n FROM value_slice AS s
  WHERE NOT EXISTS (SELECT 1 FROM value_text AS t WHERE t.value = s.value AND t.version = s.version AND t.flags & 2)
    AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = s.value >> 32);
 
+-- values_cut_short
+-- Versions of which a piece is gone, by their size; of an escaped one the size is not known here, only that pieces are
+-- missing before the last.
+SELECT v.label, v.key, t.version FROM value_text AS t JOIN value AS v ON v.value = t.value
+ WHERE t.body IS NOT NULL
+   AND iif(t.flags & 1,
+           (SELECT count(*) <> coalesce(max(s.n), 0) OR (t.flags & 2 AND count(*) = 0)
+              FROM value_slice AS s WHERE s.value = t.value AND s.version = t.version),
+           t.bytes <> octet_length(t.body) + (SELECT coalesce(sum(octet_length(s.body)), 0)
+                                                FROM value_slice AS s WHERE s.value = t.value AND s.version = t.version));
+
 -- values_at_another_version
 -- Values whose newest version is not the one they name, or that are not there as it says.
 SELECT v.label, v.key, v.version FROM value AS v

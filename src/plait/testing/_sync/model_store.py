@@ -384,13 +384,22 @@ class ModelStore:
         self._begin(hidden, self._now_us() if created_at_us is None else created_at_us)
         return hidden
 
-    def publish(self, stage: SessionRef, target: SessionRef, *, active_at_us: int | None = None) -> None:
+    def publish(
+        self,
+        stage: SessionRef,
+        target: SessionRef,
+        *,
+        active_at_us: int | None = None,
+        note: tuple[SessionRef, Mapping[str, Any]] | None = None,
+    ) -> None:
         """Make a staged session the session `target`, at once; `ConflictError` if that exists."""
         if self._look(target) is not None:
             raise ConflictError(f"session {target.id!r} exists; choose another id")
         life = self._look(stage)
         if life is None:
             raise NotFoundError(f"publish: there is no stage {stage.id!r}")
+        if note is not None:
+            self._note(*note)
         staged, old = self._counters.pop(_key(stage)), self._counters.get(_key(target)) or _Counters()
         if any(event.version <= old.version for event in self._log.events.get(_key(stage), ())):
             self._log.move(_key(stage), _key(target), old.version)  # the target had another life meanwhile
@@ -406,6 +415,10 @@ class ModelStore:
         self._touch(target, life, "session")
         if active_at_us is not None:
             life.active_at_us = min(active_at_us, life.active_at_us)
+
+    def _note(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
+        if self.put_session(session, created_at_us=0, create="never", metadata=metadata) is None:
+            raise NotFoundError(f"publish: there is no session {session.id!r} to note something of")
 
     def discard(self, stage: SessionRef) -> None:
         """Give up a staged session; harmless when it was published or given up already."""

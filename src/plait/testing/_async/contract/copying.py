@@ -105,6 +105,33 @@ class AsyncCopyTests(AsyncStoreCase):
         assert info == await store.info(self.ref())
         await self.check_tree(store)
 
+    async def test_what_is_noted_of_another_session_stands_when_a_stage_is_published(self, store: AsyncStore) -> None:
+        other = self.ref("other")
+        await store.put_session(other, created_at_us=now_us(), create="new", metadata={"k": 1})
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a")], parent=None, kind="import")
+        await store.publish(stage, self.ref(), note=(other, {"n": 2}))
+        noted = await store.info(other)
+        assert noted is not None and noted.metadata == {"k": 1, "n": 2}
+        assert await self.history(store) == ["a"]
+
+    async def test_nothing_is_published_if_the_session_to_be_noted_is_gone(self, store: AsyncStore) -> None:
+        stage = await store.stage(self.ref())
+        await store.append(stage, [self.message("a")], parent=None, kind="import")
+        with pytest.raises(NotFoundError):
+            await store.publish(stage, self.ref(), note=(self.ref("gone"), {"n": 2}))
+        assert (await store.info(self.ref()), await store.info(self.ref("gone"))) == (None, None)
+
+    async def test_nothing_is_noted_if_the_stage_cannot_be_published(self, store: AsyncStore) -> None:
+        other = self.ref("other")
+        await store.put_session(other, created_at_us=now_us(), create="new")
+        stage = await store.stage(self.ref())
+        await self.add(store, "taken")
+        with pytest.raises(ConflictError):
+            await store.publish(stage, self.ref(), note=(other, {"n": 2}))
+        untouched = await store.info(other)
+        assert untouched is not None and untouched.metadata == {}
+
     async def test_a_stage_is_gone_on_with_under_its_token(self, store: AsyncStore) -> None:
         token = "0123456789abcdef" * 2
         stage = await store.stage(self.ref(), created_at_us=5_000_000, token=token)

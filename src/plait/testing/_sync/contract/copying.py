@@ -105,6 +105,33 @@ class CopyTests(StoreCase):
         assert info == store.info(self.ref())
         self.check_tree(store)
 
+    def test_what_is_noted_of_another_session_stands_when_a_stage_is_published(self, store: Store) -> None:
+        other = self.ref("other")
+        store.put_session(other, created_at_us=now_us(), create="new", metadata={"k": 1})
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a")], parent=None, kind="import")
+        store.publish(stage, self.ref(), note=(other, {"n": 2}))
+        noted = store.info(other)
+        assert noted is not None and noted.metadata == {"k": 1, "n": 2}
+        assert self.history(store) == ["a"]
+
+    def test_nothing_is_published_if_the_session_to_be_noted_is_gone(self, store: Store) -> None:
+        stage = store.stage(self.ref())
+        store.append(stage, [self.message("a")], parent=None, kind="import")
+        with pytest.raises(NotFoundError):
+            store.publish(stage, self.ref(), note=(self.ref("gone"), {"n": 2}))
+        assert (store.info(self.ref()), store.info(self.ref("gone"))) == (None, None)
+
+    def test_nothing_is_noted_if_the_stage_cannot_be_published(self, store: Store) -> None:
+        other = self.ref("other")
+        store.put_session(other, created_at_us=now_us(), create="new")
+        stage = store.stage(self.ref())
+        self.add(store, "taken")
+        with pytest.raises(ConflictError):
+            store.publish(stage, self.ref(), note=(other, {"n": 2}))
+        untouched = store.info(other)
+        assert untouched is not None and untouched.metadata == {}
+
     def test_a_stage_is_gone_on_with_under_its_token(self, store: Store) -> None:
         token = "0123456789abcdef" * 2
         stage = store.stage(self.ref(), created_at_us=5_000_000, token=token)

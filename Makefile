@@ -28,8 +28,8 @@ nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check
 
-adapters: $(VENV)/.adapters  ## the adapters' tests with every framework there is; installs what `make test` skips
-	PLAIT_DOSE=short $(PYTEST) tests/adapters $(ARGS)
+adapters: $(VENV)/.adapters  ## the tests with every framework there is, and an S3; installs what `make test` skips
+	PLAIT_DOSE=short $(PYTEST) tests/adapters tests/providers $(ARGS)
 
 bench: $(VENV)/.dev  ## the numbers of docs, measured here
 	$(PY) -m benchmarks $(ARGS)
@@ -57,10 +57,11 @@ $(VENV)/.dev: $(VENV)/.plait
 	@$(PIP) --editable '.[cli,otel,testing,dev]'
 	@touch $@
 
-# The frameworks that are too large for everybody's venv. One that this Python cannot have is left out: its tests skip.
+# The frameworks, and an S3 for the tests, that are too large for everybody's venv. One that this Python cannot have is left out: its tests skip.
 $(VENV)/.adapters: $(VENV)/.dev
 	@echo "Installing the frameworks, once: up to a gigabyte ..."
 	@for extra in openai langgraph pydantic-ai adk claude; do \
 		$(PIP) --editable ".[$$extra]" || echo "plait[$$extra] could not be installed: its tests will skip" >&2; \
 	done
+	@$(PIP) s3fs 'moto[server]' || echo "s3fs and moto could not be installed: the tests with an S3 will skip" >&2
 	@touch $@

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
 import plait
 from plait.store.postgres import settings as given
 from plait.store.postgres._sync.connecting import connect
-from tests import postgres_pooler, postgres_server
 from tests.dose import dose
 from tests.postgres.test_many_writers import in_threads
 
 
 def text(id: str) -> dict[str, Any]:
     return {"id": id, "role": "user", "parts": [{"type": "text", "text": f"words of {id}"}]}
-
-
-@pytest.fixture
-def pooled(url: str) -> Iterator[str]:
-    """The URL of the test's database through a pooler of four connections."""
-    if postgres_pooler.program() is None:
-        pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
-    folder = Path(tempfile.mkdtemp(prefix="pooler-", dir=postgres_server.programs().parent))
-    base, pid = postgres_pooler.start(folder, postgres_server.server_port())
-    try:
-        yield f"{base}/{url.rpartition('/')[2]}"
-    finally:
-        postgres_pooler.stop(pid)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_pooler_is_noticed_and_nothing_is_prepared_there(pooled: str, url: str) -> None:

@@ -270,6 +270,15 @@ def _sides(node: Any) -> tuple[Any, ...]:
     return ()
 
 
+def test_hints_are_the_only_statements_of_a_session_and_touch_no_table() -> None:
+    found = postgres.parse(postgres.read("hints.sql"))
+    assert list(found) == ["hint", "listen", "unlisten"]
+    for statement in found.values():
+        parsed(statement)
+        assert tables(statement) == []
+    assert "synchronous_commit" in found["hint"].text and "true" in found["hint"].text
+
+
 def test_migrations_are_numbered_without_a_gap() -> None:
     numbers = [version for version, _ in postgres.migrations()]
     assert numbers == list(range(1, len(numbers) + 1))

@@ -11,10 +11,11 @@ from plait.errors import ClosedError
 from plait.logic import arguments
 from plait.model import Change, Changes
 from plait.pauses import pause_async, rest_async, settle_async
-from plait.store._async.port import AsyncFeeding
-from plait.store.protocol import Scope
+from plait.store._async.port import AsyncFeeding, AsyncRest
+from plait.store.protocol import Scope, SessionRef
 
 Listener = Callable[[Change], Awaitable[None] | None]
+Place = SessionRef | Scope
 
 FEED_ROWS = 256
 MOST_ROWS = 1000
@@ -24,7 +25,8 @@ FEED_BYTES = 512 << 10
 FIRST_REST_S = 0.002
 LONGEST_REST_S = 0.1
 LOOK_S = 2.0
-"""How long a reader that waits rests before it asks whether anybody has committed, and when it looks unasked."""
+"""How long a reader that waits rests before it asks whether anybody has committed, and when it looks unasked.
+A store that is told of commits is not asked."""
 
 log = logging.getLogger("plait")
 
@@ -86,27 +88,29 @@ class Listeners:
         return [told for told, of, id in list(self._told) if of == scope and id in (None, change.session_id)]
 
 
-async def read_page(store: AsyncFeeding, read: Read, after: str | None, limit: int, wait_s: float) -> Changes:
+async def read_page(
+    store: AsyncFeeding, place: Place, read: Read, after: str | None, limit: int, wait_s: float
+) -> Changes:
     """The next changes, waiting for some for at most so long."""
     limit = arguments.between("limit", limit, 1, MOST_ROWS)
     wait_s = arguments.seconds("wait_s", wait_s)
     until = time.monotonic() + wait_s
     while True:
-        seen = await store.commits()
+        seen = await store.commits(place) if wait_s else None
         page = await read(after, limit)
         left = until - time.monotonic()
         if page.changes or left <= 0:
             return page
         after = page.cursor
-        await _next_commit(store, seen, left)
+        await _next_commit(store, place, seen, left)
 
 
-async def follow(store: AsyncFeeding, read: Read, after: str | None) -> AsyncIterator[Change]:
+async def follow(store: AsyncFeeding, place: Place, read: Read, after: str | None) -> AsyncIterator[Change]:
     """All changes after a cursor and, as they come, those after them; ends when the store is closed."""
     begun = False
     while True:
         try:
-            seen = await store.commits()
+            seen = await store.commits(place)
             page = await read(after, FEED_ROWS)
             begun = True
         except ClosedError:
@@ -118,24 +122,26 @@ async def follow(store: AsyncFeeding, read: Read, after: str | None) -> AsyncIte
         after = page.cursor
         if page.more:
             await pause_async()
-        elif not await _next_commit(store, seen, LOOK_S):
+        elif not await _next_commit(store, place, seen, LOOK_S):
             return
 
 
-async def _next_commit(store: AsyncFeeding, seen: int | None, at_most_s: float) -> bool:
+async def _next_commit(store: AsyncFeeding, place: Place, seen: int | None, at_most_s: float) -> bool:
     """Rest until somebody has committed, or so long; `False` if the store was closed meanwhile.
 
     Nothing is held while it rests: no snapshot, no lock, no thread.
     """
+    told: AsyncRest | None = getattr(store, "rest", None)
     rest_s = FIRST_REST_S
     until = time.monotonic() + at_most_s
-    while (left := until - time.monotonic()) > 0:
-        await rest_async(min(rest_s, left))
-        rest_s = min(1.5 * rest_s, LONGEST_REST_S)
-        try:
-            now = await store.commits()
-        except ClosedError:
-            return False
-        if now != seen or (now is None and rest_s >= LONGEST_REST_S):
-            return True
+    try:
+        while (left := until - time.monotonic()) > 0:
+            if told is None or not await told(place, seen, left):
+                await rest_async(min(rest_s, left))
+            rest_s = min(1.5 * rest_s, LONGEST_REST_S)
+            now = await store.commits(place)
+            if now != seen or (now is None and rest_s >= LONGEST_REST_S):
+                return True
+    except ClosedError:
+        return False
     return True

@@ -716,7 +716,7 @@ class AsyncSession:
         a cursor of another session. Without a cursor the feed begins with what is kept.
         """
         store = feeding(self._store)
-        return await read_page(store, self._read_changes, after, limit, wait_s)
+        return await read_page(store, self._ref, self._read_changes, after, limit, wait_s)
 
     async def watch(self, *, after: str | None = None) -> AsyncIterator[Change]:
         """All changes after a cursor and, without end, those that come; see `changes`.
@@ -724,7 +724,7 @@ class AsyncSession:
         Store `change.cursor` with what you made of the change, and go on after it another time.
         Nothing is held while it waits. It ends when the store is closed.
         """
-        async for change in follow(feeding(self._store), self._read_changes, after):
+        async for change in follow(feeding(self._store), self._ref, self._read_changes, after):
             yield change
 
     async def _read_changes(self, after: str | None, limit: int) -> Changes:

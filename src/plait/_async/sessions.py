@@ -558,11 +558,11 @@ class AsyncSessions:
         come in their order, those of different sessions in none. A change's `cursor` is one that loses
         nothing; only that of a page's last repeats nothing either. Otherwise as `AsyncSession.changes`.
         """
-        return await read_page(feeding(self.store), self._read_changes, after, limit, wait_s)
+        return await read_page(feeding(self.store), self._scope, self._read_changes, after, limit, wait_s)
 
     async def watch(self, *, after: str | None = None) -> AsyncIterator[Change]:
         """All changes of the scope after a cursor and, without end, those that come; see `changes`."""
-        async for change in follow(feeding(self.store), self._read_changes, after):
+        async for change in follow(feeding(self.store), self._scope, self._read_changes, after):
             yield change
 
     async def _read_changes(self, after: str | None, limit: int) -> Changes:

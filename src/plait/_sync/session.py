@@ -716,7 +716,7 @@ class Session:
         a cursor of another session. Without a cursor the feed begins with what is kept.
         """
         store = feeding(self._store)
-        return read_page(store, self._read_changes, after, limit, wait_s)
+        return read_page(store, self._ref, self._read_changes, after, limit, wait_s)
 
     def watch(self, *, after: str | None = None) -> Iterator[Change]:
         """All changes after a cursor and, without end, those that come; see `changes`.
@@ -724,7 +724,7 @@ class Session:
         Store `change.cursor` with what you made of the change, and go on after it another time.
         Nothing is held while it waits. It ends when the store is closed.
         """
-        for change in follow(feeding(self._store), self._read_changes, after):
+        for change in follow(feeding(self._store), self._ref, self._read_changes, after):
             yield change
 
     def _read_changes(self, after: str | None, limit: int) -> Changes:

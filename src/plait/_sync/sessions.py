@@ -558,11 +558,11 @@ class Sessions:
         come in their order, those of different sessions in none. A change's `cursor` is one that loses
         nothing; only that of a page's last repeats nothing either. Otherwise as `Session.changes`.
         """
-        return read_page(feeding(self.store), self._read_changes, after, limit, wait_s)
+        return read_page(feeding(self.store), self._scope, self._read_changes, after, limit, wait_s)
 
     def watch(self, *, after: str | None = None) -> Iterator[Change]:
         """All changes of the scope after a cursor and, without end, those that come; see `changes`."""
-        for change in follow(feeding(self.store), self._read_changes, after):
+        for change in follow(feeding(self.store), self._scope, self._read_changes, after):
             yield change
 
     def _read_changes(self, after: str | None, limit: int) -> Changes:

@@ -35,6 +35,7 @@ from plait.model import (
 )
 from plait.pauses import aside_async
 from plait.store._async import removing
+from plait.store._async.port import AsyncRest
 from plait.store.driver import Driver
 from plait.store.plans import (
     append,
@@ -500,10 +501,15 @@ class AsyncPlanStore:
                 pass
         return count
 
-    async def commits(self) -> int | None:
+    async def commits(self, place: SessionRef | Scope | None = None) -> int | None:
         """See `AsyncFeeding.commits`."""
-        commits: Callable[[], int | None] | None = getattr(self.driver, "commits", None)
-        return None if commits is None else commits()
+        commits: Callable[[SessionRef | Scope | None], int | None] | None = getattr(self.driver, "commits", None)
+        return None if commits is None else commits(place)
+
+    async def rest(self, place: SessionRef | Scope, seen: int | None, at_most_s: float) -> bool:
+        """See `AsyncWaking.rest`."""
+        rest: AsyncRest | None = getattr(self.driver, "rest_async", None)
+        return False if rest is None else await rest(place, seen, at_most_s)
 
     # -- staged work -----------------------------------------------------------
 

@@ -326,8 +326,25 @@ class Feeding(Store, Protocol):
         """Forget change rows made before a time, or more than `keep` of a session; answers how many."""
         ...
 
-    def commits(self) -> int | None:
-        """A number that is another one once anything has been committed; `None` if the store cannot tell."""
+    def commits(self, place: SessionRef | Scope | None = None) -> int | None:
+        """A number that is another one once anything has been committed; `None` if the store cannot tell.
+
+        With a `place` it need not count what was committed elsewhere.
+        """
+        ...
+
+
+class Rest(Protocol):
+    """`Waking.rest` by itself."""
+
+    def __call__(self, place: SessionRef | Scope, seen: int | None, at_most_s: float) -> bool: ...
+
+
+class Waking(Store, Protocol):
+    """A store that is told of commits, so that who waits for one need not ask it again and again."""
+
+    def rest(self, place: SessionRef | Scope, seen: int | None, at_most_s: float) -> bool:
+        """Return once `commits(place)` is not `seen` any more, or after so long; `False` at once if it cannot tell."""
         ...
 
 

@@ -35,6 +35,7 @@ from plait.model import (
 )
 from plait.pauses import aside
 from plait.store._sync import removing
+from plait.store._sync.port import Rest
 from plait.store.driver import Driver
 from plait.store.plans import (
     append,
@@ -500,10 +501,15 @@ class PlanStore:
                 pass
         return count
 
-    def commits(self) -> int | None:
+    def commits(self, place: SessionRef | Scope | None = None) -> int | None:
         """See `Feeding.commits`."""
-        commits: Callable[[], int | None] | None = getattr(self.driver, "commits", None)
-        return None if commits is None else commits()
+        commits: Callable[[SessionRef | Scope | None], int | None] | None = getattr(self.driver, "commits", None)
+        return None if commits is None else commits(place)
+
+    def rest(self, place: SessionRef | Scope, seen: int | None, at_most_s: float) -> bool:
+        """See `Waking.rest`."""
+        rest: Rest | None = getattr(self.driver, "rest", None)
+        return False if rest is None else rest(place, seen, at_most_s)
 
     # -- staged work -----------------------------------------------------------
 

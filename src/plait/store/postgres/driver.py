@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -20,7 +20,9 @@ from plait.store.postgres._sync import connecting
 from plait.store.postgres._sync.running import Runner
 from plait.store.postgres.errors import translate
 from plait.store.postgres.heads import Known
+from plait.store.postgres.hints import Hints, place_of
 from plait.store.postgres.settings import Settings
+from plait.store.protocol import Scope, SessionRef
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,8 +48,9 @@ class PostgresDriver:
 
     def _start(self) -> None:
         self._known = Known()
-        self._runner = Runner(self.settings, self._known)
-        self._pools[:] = [self._runner.pool]
+        self._hints = Hints(self.settings)
+        self._runner = Runner(self.settings, self._known, self._hints)
+        self._pools[:] = [self._runner.pool, self._hints]
         self._runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRunner] = weakref.WeakKeyDictionary()
         self._running: set[asyncio.Future[Any]] = set()
 
@@ -152,9 +155,45 @@ class PostgresDriver:
         runner = self._runners.get(loop)
         if runner is None:
             with self._lock:
-                runner = self._runners[loop] = AsyncRunner(self.settings, self._known)
+                runner = self._runners[loop] = AsyncRunner(self.settings, self._known, self._hints)
                 self._pools.append(runner.pool)
         return runner
+
+    # -- waiting for others ----------------------------------------------------
+
+    def commits(self, place: SessionRef | Scope | None = None) -> int | None:
+        """A number that is another one once anybody has written there; `None` while the server cannot tell us."""
+        if self._closed:
+            raise ClosedError
+        return self._hints.number(place_of(place)) if self._opened else None
+
+    def rest(self, place: SessionRef | Scope, seen: int | None, at_most_s: float) -> bool:
+        """Return when the number of commits is not `seen` any more, or after so long; `False` at once without one."""
+        if seen is None or self.commits(place) is None:
+            return False
+        rung, at = threading.Event(), place_of(place)
+        with self._hints.ringing(at, rung.set):
+            if self._hints.number(at) == seen:
+                rung.wait(at_most_s)
+        return True
+
+    async def rest_async(self, place: SessionRef | Scope, seen: int | None, at_most_s: float) -> bool:
+        """The same on the running event loop."""
+        import asyncio
+
+        if seen is None or self.commits(place) is None:
+            return False
+        loop, rung, at = asyncio.get_running_loop(), asyncio.Event(), place_of(place)
+
+        def ring() -> None:
+            with suppress(RuntimeError):  # its loop was closed
+                loop.call_soon_threadsafe(rung.set)
+
+        with self._hints.ringing(at, ring):
+            if self._hints.number(at) == seen:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(rung.wait(), at_most_s)
+        return True
 
     # -- upkeep ----------------------------------------------------------------
 
@@ -196,6 +235,14 @@ class PostgresDriver:
 
     # -- forks -----------------------------------------------------------------
 
+    def before_fork(self) -> None:
+        """Have no thread meanwhile: a fork copies none."""
+        self._hints.hold()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on as before."""
+        self._hints.go_on()
+
     def after_fork_in_child(self) -> None:
         """Leave the parent its connections: a child makes its own."""
         self._inherited = self._pools[:]  # kept, so that nothing of them is sent from here
@@ -208,10 +255,20 @@ def _close(pools: list[Any]) -> None:
         pool.close()
 
 
+def _before_fork() -> None:
+    for driver in list(_drivers):
+        driver.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for driver in list(_drivers):
+        driver.after_fork_in_parent()
+
+
 def _after_fork_in_child() -> None:
     for driver in list(_drivers):
         driver.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -202,8 +202,8 @@ class SQLiteDriver:
         finally:
             self._check_in(executor)
 
-    def commits(self) -> int | None:
-        """A number that is another one once anybody has committed; `None` where that cannot be told.
+    def commits(self, place: object = None) -> int | None:
+        """A number that is another one once anybody has committed, wherever; `None` where that cannot be told.
 
         From a connection of its own, because the numbers of two connections say nothing about each other.
         """

@@ -1076,7 +1076,7 @@ class ModelStore:
         self._check_open()
         return sum(self._log.prune(key, before_us, keep) for key in self._fed(scope))
 
-    def commits(self) -> int | None:
+    def commits(self, place: SessionRef | Scope | None = None) -> int | None:
         """A number that is another one once anything has been changed."""
         self._check_open()
         return self._log.written

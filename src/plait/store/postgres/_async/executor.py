@@ -69,6 +69,8 @@ class AsyncExecutor:
         self.evidence = Evidence()
         self.committing = False
         self.result: Any = None
+        self.changed: set[Where] = set()
+        """Where sessions are that this changes."""
         self._statements = statements
         self._own = own
         self._settings = settings
@@ -223,6 +225,8 @@ class AsyncExecutor:
         where = self._where if step.into is None else replace(self._where, other_home=homes.of_session(step.into).home)
         statement = self._statements[step.query]
         self.evidence.of_step(step.query, where, [step.args])
+        if step.query == "create_session":
+            self.changed.add(where)
         if step.query == "drop_search_marks":
             for item in self._taken.values():
                 item.head.to_mark = True
@@ -301,6 +305,7 @@ class AsyncExecutor:
         for item in self._taken.values():
             if item.head.changed:
                 item.head.changed = False
+                self.changed.add(item.where)
                 statement = self._statements["save_session"]
                 self._held.append((statement.query, statement.values(item.head.saved(), item.where)))
 

@@ -18,6 +18,7 @@ from plait.store.postgres.errors import is_again, is_gone, translate
 from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
 from plait.store.postgres.guess import Batch, Guessed
 from plait.store.postgres.heads import Known
+from plait.store.postgres.hints import Hints
 from plait.store.postgres.lanes import AsyncLane, AsyncTurns, Waiting
 from plait.store.postgres.pool import AsyncPool, end
 from plait.store.postgres.settings import Settings
@@ -36,12 +37,13 @@ STATEMENTS, OWN = load(), own()
 class AsyncRunner:
     """Runs plans on the connections of one pool."""
 
-    def __init__(self, settings: Settings, known: Known) -> None:
+    def __init__(self, settings: Settings, known: Known, hints: Hints) -> None:
         self.settings = settings
         self.pool: AsyncPool[AsyncLine] = AsyncPool(settings.max_connections)
         self._lane = AsyncLane()
         self._turns = AsyncTurns()
         self._known = known
+        self._hints = hints
         self._spread = False
 
     async def read(self, plan: PlanFactory[T]) -> T:
@@ -119,6 +121,7 @@ class AsyncRunner:
             for item in group:
                 item.done = True
                 bound(item.binds)
+        self._hints.committed([group[-1].where for group in groups])
 
     async def _patiently(self, plan: PlanFactory[T], *, writes: bool) -> T:
         deadline = time.monotonic() + self.settings.busy_timeout_s
@@ -129,11 +132,13 @@ class AsyncRunner:
             try:
                 executor = self._executor(await self._connection())
                 result: T = await self._once(executor, Work(plan, writes))
+                self._hints.committed(executor.changed)
                 return result
             except Exception as error:
                 if executor is not None and executor.committing and is_unknown(error):
                     if await self._settled(executor.evidence, deadline):
                         bound(executor.binds)
+                        self._hints.committed(executor.changed)
                         return executor.result  # type: ignore[no-any-return]
                 elif not self._may_retry(error, tries, deadline):
                     raise translate(error) from error.__cause__

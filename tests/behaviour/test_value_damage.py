@@ -121,3 +121,18 @@ def test_what_a_value_said_is_gone_once_its_history_is_pruned_and_the_file_purge
         sessions.vacuum(purge=True)
     data = file.read_bytes()
     assert b"xylophon" not in data and b"zebra" not in data
+
+
+@pytest.mark.parametrize("at", ["text", "slice"])
+def test_bytes_that_are_no_text_are_replaced_and_said(file: Path, at: str, caplog: pytest.LogCaptureFixture) -> None:
+    key, table = ("a", "value_text") if at == "text" else ("b", "value_slice")
+    database = apsw.Connection(str(file))
+    body = "CAST(substr(CAST(body AS BLOB), 1, 2) || x'ff' || substr(CAST(body AS BLOB), 4) AS TEXT)"
+    database.execute(f"UPDATE {table} SET body = {body} WHERE value = (SELECT value FROM value WHERE key = '{key}')")
+    database.close()
+    with plait.open(file) as sessions:
+        found = contextual(sessions).read_value(chat(), "notes", key)
+        assert found is not None and (found.content or "").count("\ufffd") == 1
+        assert found.damaged and "damaged" in caplog.text
+        others = [contextual(sessions).read_value(chat(), "notes", other) for other in "abc" if other != key]
+        assert not any("\ufffd" in (value.content or "") for value in others if value is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -121,6 +121,11 @@ def packed(text: str) -> tuple[str, bool]:
     if not _ODD.search(text):
         return text, False
     return text.encode("unicode_escape").decode("ascii"), True
+
+
+def joined(pieces: Iterable[str | bytes], *, damaged: str = "strict") -> str:
+    """The text of a body's pieces; `ValueError` for one that is no UTF-8, unless what is damaged is replaced."""
+    return "".join([piece.decode("utf-8", damaged) if isinstance(piece, bytes) else piece for piece in pieces])
 
 
 def unpacked(body: str, escaped: bool) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import apsw
+import psycopg
 import pytest
 
 import plait
 from plait import AsyncSession, AsyncSessions, CorruptError, Damaged
 from tests.behaviour._async.helpers import ids_of, readable
 from tests.behaviour.values import noise, note, picture
+from tests.dose import dose
+from tests.postgres_server import database
 
 DAMAGE = {
     "text cut short": "UPDATE message SET body = substr(body, 1, length(body) - 5) WHERE id = :id",
@@ -19,6 +23,8 @@ DAMAGE = {
     "text is gone": "UPDATE message SET body = '' WHERE id = :id",
     "text is a blob": "UPDATE message SET body = x'00ff00' WHERE id = :id",
     "text is longer": "UPDATE message SET body = body || 'x' WHERE id = :id",
+    "a byte that is no text": "UPDATE message SET body = CAST(substr(CAST(body AS BLOB), 1, 100) || x'ff' || substr(CAST(body AS BLOB), 102) AS TEXT) WHERE id = :id",
+    "a byte of a slice that is no text": "UPDATE slice SET body = CAST(substr(CAST(body AS BLOB), 1, 100) || x'ff' || substr(CAST(body AS BLOB), 102) AS TEXT) WHERE n = 1",
     "a slice is missing": "DELETE FROM slice WHERE n = 2",
     "the last slice is missing": "DELETE FROM slice WHERE n = (SELECT max(n) FROM slice)",
     "a slice is changed": "UPDATE slice SET body = substr(body, 2) WHERE n = 1",
@@ -30,29 +36,51 @@ DAMAGE = {
 }
 """B-106, B-110: rows tampered with or damaged, each in the way it can be."""
 
+SERVED = {
+    "text is not JSON": "UPDATE message SET body = convert_to(replace(convert_from(body, 'UTF8'), '{', '['), 'UTF8') WHERE id = :id",
+    "text is a blob": "UPDATE message SET body = '\\x00ff00' WHERE id = :id",
+    "a byte that is no text": "UPDATE message SET body = set_byte(body, 100, 255) WHERE id = :id",
+    "a byte of a slice that is no text": "UPDATE slice SET body = set_byte(body, 100, 255) WHERE n = 1",
+}
+"""The same to a server's tables, where it is said in other words."""
+
 HARMLESS = {"unknown format", "pickle as format"}
 
 
+def harm(place: str | Path, statement: str) -> None:
+    """Damage a store that nobody has open, as somebody's SQL may."""
+    if isinstance(place, Path):
+        connection = apsw.Connection(str(place))
+        connection.execute(statement, {"id": "bad"} if ":id" in statement else None)
+        connection.close()
+    else:
+        with psycopg.connect(place, autocommit=True, options="-c search_path=plait") as served:
+            assert served.execute(statement.replace(":id", "'bad'").encode()).rowcount > 0
+
+
 @pytest.fixture
-async def damaged(file: Path, request: pytest.FixtureRequest) -> AsyncIterator[AsyncSessions]:
+async def damaged(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[AsyncSessions]:
     """A store of five messages, the middle one with slices and media, damaged as the test says."""
-    async with plait.open_async(file, durability="process") as sessions:
-        big = picture("bad", noise(2_500_000), text="é" * 2_500_000)
-        await sessions.session("chat").append_many([note("a"), note("b"), big, note("c"), note("d")])
-        await sessions.session("other").append(note("m"))
-    connection = apsw.Connection(str(file))
-    connection.execute(request.param, {"id": "bad"} if ":id" in request.param else None)
-    connection.close()
-    async with plait.open_async(file, durability="process") as sessions:
-        yield sessions
+    kind, name = request.param
+    with ExitStack() as ends:
+        place = ends.enter_context(database()) if kind == "postgres" else tmp_path / "store.db"
+        async with plait.open_async(place, durability="process") as sessions:
+            big = picture("bad", noise(2_500_000), text="é" * 2_500_000)
+            await sessions.session("chat").append_many([note("a"), note("b"), big, note("c"), note("d")])
+            await sessions.session("other").append(note("m"))
+        harm(place, SERVED.get(name, DAMAGE[name]) if kind == "postgres" else DAMAGE[name])
+        async with plait.open_async(place, durability="process") as sessions:
+            yield sessions
 
 
-over_all = pytest.mark.parametrize(
-    "damaged",
-    [DAMAGE[name] for name in DAMAGE if name not in HARMLESS],
-    ids=[name for name in DAMAGE if name not in HARMLESS],
-    indirect=True,
-)
+def by(*names: str) -> pytest.MarkDecorator:
+    """A test for each of these ways to damage a store, in a file; in a short run for some of them on a server too."""
+    served = names if dose(short=False, soak=True) else names[::5]
+    kinds = [*[("sqlite", name) for name in names], *[("postgres", name) for name in served]]
+    return pytest.mark.parametrize("damaged", kinds, ids="-".join, indirect=True)
+
+
+over_all = by(*[name for name in DAMAGE if name not in HARMLESS])
 
 
 @over_all
@@ -125,7 +153,7 @@ async def test_a_damaged_message_can_be_repaired_or_deleted(damaged: AsyncSessio
     assert await damaged.doctor(fix=True) == [] or await damaged.doctor(fix=True) == []
 
 
-@pytest.mark.parametrize("damaged", [DAMAGE[name] for name in sorted(HARMLESS)], ids=sorted(HARMLESS), indirect=True)
+@by(*sorted(HARMLESS))
 async def test_an_unknown_format_is_shown_raw_and_runs_nothing(damaged: AsyncSessions) -> None:
     """B-013, B-106: no class is looked up by a stored name."""
     messages = [message async for message in damaged.session("chat").history()]
@@ -135,14 +163,19 @@ async def test_an_unknown_format_is_shown_raw_and_runs_nothing(damaged: AsyncSes
     assert raw.format in ("of-tomorrow", "pickle")
 
 
-async def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_corrupt_newest_row_is_the_leaf_and_stays(kind: str, tmp_path: Path) -> None:
     """B-111: it is neither popped as "empty" nor skipped."""
-    async with plait.open_async(file) as sessions:
-        await sessions.session("chat").append_many([note("a"), note("b")])
-    connection = apsw.Connection(str(file))
-    connection.execute("UPDATE message SET body = '{' WHERE id = 'b'")
-    connection.close()
-    async with plait.open_async(file) as sessions:
+    with ExitStack() as ends:
+        place = ends.enter_context(database()) if kind == "postgres" else tmp_path / "store.db"
+        await newest_row_is_corrupt(place)
+
+
+async def newest_row_is_corrupt(place: str | Path) -> None:
+    async with plait.open_async(place) as sessions:
+        await sessions.session("chat").append_many([note("a"), note("bad")])
+    harm(place, "UPDATE message SET body = '{' WHERE id = :id")
+    async with plait.open_async(place) as sessions:
         chat: AsyncSession = sessions.session("chat")
         for found in (
             await chat.leaf(),
@@ -150,8 +183,8 @@ async def test_a_corrupt_newest_row_is_the_leaf_and_stays(file: Path) -> None:
             *(await chat.recent(count=1)).messages,
             *await chat.leaves(),
         ):
-            assert isinstance(found, Damaged) and found.id == "b"
-        assert (await chat.append(note("c"))).parent_id == "b"
+            assert isinstance(found, Damaged) and found.id == "bad"
+        assert (await chat.append(note("c"))).parent_id == "bad"
         assert (await chat.totals()).messages == 3
 
 
@@ -178,15 +211,15 @@ async def test_a_file_that_is_no_store_is_refused_and_not_touched(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in files)
 
 
-@pytest.mark.parametrize("by", ["append", "update", "put"])
-@pytest.mark.parametrize("damaged", [sql for sql in DAMAGE.values() if "chunk" in sql], indirect=True)
-async def test_a_payload_that_lost_bytes_is_mended_by_whoever_brings_them(damaged: AsyncSessions, by: str) -> None:
+@pytest.mark.parametrize("how", ["append", "update", "put"])
+@by(*[name for name, statement in DAMAGE.items() if "chunk" in statement])
+async def test_a_payload_that_lost_bytes_is_mended_by_whoever_brings_them(damaged: AsyncSessions, how: str) -> None:
     """B-110: what is written now is readable, and so is all that uses the payload."""
     chat = damaged.session("chat")
     given = picture("new", noise(2_500_000))
-    if by == "append":
+    if how == "append":
         await chat.append(given)
-    elif by == "update":
+    elif how == "update":
         updated = await chat.update({**given, "id": "a"})
         assert updated is not None and updated.to_dict() == {**given, "id": "a"}
     else:
@@ -194,16 +227,14 @@ async def test_a_payload_that_lost_bytes_is_mended_by_whoever_brings_them(damage
         part = {**given["parts"][-1], "url": put}
         await chat.append({**given, "parts": [*given["parts"][:-1], part]})
     assert all(isinstance(message, plait.Message) for message in [message async for message in chat.history()])
-    stored = await chat.get("a" if by == "update" else "new")
+    stored = await chat.get("a" if how == "update" else "new")
     assert isinstance(stored, plait.Message) and stored.parts[-1] == given["parts"][-1]
     assert await damaged.doctor() == []
 
 
-@pytest.mark.parametrize("damaged", [DAMAGE["a piece of the payload is missing"]], indirect=True)
-async def test_a_claim_on_a_payload_that_lost_bytes_is_refused(damaged: AsyncSessions, file: Path) -> None:
+@pytest.mark.parametrize("damaged", [("sqlite", "a piece of the payload is missing")], indirect=True)
+async def test_a_claim_on_a_payload_that_lost_bytes_is_refused(damaged: AsyncSessions, tmp_path: Path) -> None:
     put = await damaged.put_attachment(noise(2_500_000), media_type="image/png")
-    connection = apsw.Connection(str(file))
-    connection.execute(DAMAGE["a piece of the payload is missing"])
-    connection.close()
+    harm(tmp_path / "store.db", DAMAGE["a piece of the payload is missing"])
     with pytest.raises(plait.NotFoundError, match="put_attachment"):
         await damaged.session("chat").append({"role": "user", "parts": [{"type": "file", "url": put}]})

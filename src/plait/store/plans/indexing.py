@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from plait import formats, jsontext
-from plait.logic import slices, words
+from plait.logic import words
 from plait.logic.strands import seq_of
 from plait.store.plan import Ask, Do, Enter, Forget, Head, Plan, Put, Row, Take
 from plait.store.plans import messages
@@ -132,12 +132,11 @@ def text_of(row: Row) -> Plan[str]:
     if body is None:
         found = yield Ask("message_body", (row[messages.KEY],))
         body = found[0][0] if found else None
-    if not isinstance(body, str | bytes):
-        return ""
     if flags & messages.SLICED:
         rest = yield Ask("slices_of", (row[messages.KEY],))
-        body = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
-        body = slices.join([body, *(text for _, text in rest)])
+        body = messages.joined([body, *(piece for _, piece in rest)])
+    if not isinstance(body, str | bytes):
+        return ""
     try:
         content = jsontext.decode(body)
         reader = formats.stored(format) if format else formats.NATIVE

@@ -146,18 +146,24 @@ def _whole(key: int, flags: int, body: object) -> Plan[str | None]:
     if body is None:
         rows = yield Ask("message_body", (key,), heavy=True)
         body = rows[0][0] if rows else None
-    elif isinstance(body, bytes):
-        body = body.decode("utf-8", "replace")  # what is replaced makes another size, which is found out later
-    if not isinstance(body, str):
-        return None
+    pieces = [body]
     if flags & SLICED:
         rest = yield Ask("slices_of", (key,))
         if [n for n, _ in rest] != list(range(1, len(rest) + 1)):
             return None
-        body = slices.join([body, *(text for _, text in rest)])
-    if flags & WITH_MEDIA:
-        return (yield from with_media(key, body))
-    return body
+        pieces += [piece for _, piece in rest]
+    whole = joined(pieces)
+    if flags & WITH_MEDIA and whole is not None:
+        return (yield from with_media(key, whole))
+    return whole
+
+
+def joined(pieces: Iterable[object]) -> str | None:
+    """The text of a body's pieces; `None` if one is damaged: no UTF-8, or nothing that a text can be."""
+    try:
+        return slices.join([piece.decode() if isinstance(piece, bytes) else piece for piece in pieces])  # type: ignore[misc]
+    except (UnicodeDecodeError, TypeError):
+        return None
 
 
 def without_media(row: Row) -> Plan[str | None]:
@@ -170,9 +176,8 @@ def same(row: Row, new: NewMessage) -> Plan[bool]:
     key, flags, body = row[KEY], row[FLAGS], row[BODY]
     if (row[FORMAT] or "plait", row[BYTES]) != (new.format, new.bytes):
         return False
-    if flags & SLICED:
-        body = slices.join([body, *(text for _, text in (yield Ask("slices_of", (key,))))])
-    if body != new.body:
+    rest: list[Row] = (yield Ask("slices_of", (key,))) if flags & SLICED else []
+    if joined([body, *(piece for _, piece in rest)]) != new.body:
         return False
     refs = yield Ask("attachment_hashes_of", (key,))
     return [(at, hash) for at, hash in refs] == [(item.at, item.hash) for item in new.media]

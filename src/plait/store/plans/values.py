@@ -92,13 +92,14 @@ def _content(row: Row) -> Plan[tuple[str | None, bool]]:
         body = rows[0][0] if rows else None
     if body is None:
         return None, row[BYTES] == 0
+    pieces = [body]
     if row[FLAGS] & SLICED:
-        rest = yield Ask("value_slices", (row[VALUE], row[VERSION]), heavy=True)
-        body = slices.join([body, *(text for (text,) in rest)])
+        pieces += [piece for (piece,) in (yield Ask("value_slices", (row[VALUE], row[VERSION]), heavy=True))]
     try:
-        content = logic.unpacked(body, bool(row[FLAGS] & ESCAPED))
+        content = logic.unpacked(logic.joined(pieces), bool(row[FLAGS] & ESCAPED))
     except ValueError:
-        return logic.unpacked_in_part(body), False
+        text = logic.joined(pieces, damaged="replace")
+        return logic.unpacked_in_part(text) if row[FLAGS] & ESCAPED else text, False
     return content, logic.size_of(content) == row[BYTES]
 
 

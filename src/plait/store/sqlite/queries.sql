@@ -179,11 +179,11 @@ SELECT m.id, m.key FROM json_each(:ids) AS asked
 
 -- message_by_key
 -- One message's row.
-SELECT key, id, role, bytes, tokens, created_at, flags, format, body FROM message WHERE key = :key;
+SELECT key, id, role, bytes, tokens, created_at, flags, format, CAST(body AS BLOB) FROM message WHERE key = :key;
 
 -- message_body
 -- The body of one message's row.
-SELECT body FROM message WHERE key = :key;
+SELECT CAST(body AS BLOB) FROM message WHERE key = :key;
 
 -- messages_up
 -- Message rows of a key range, oldest first, bodies as UTF-8; a large one is left out, to be fetched by itself.
@@ -322,7 +322,7 @@ INSERT INTO main.slice (key, n, body) VALUES (:key, :n, :body);
 
 -- slices_of
 -- The further pieces of a long body.
-SELECT n, body FROM slice WHERE key = :key ORDER BY n;
+SELECT n, CAST(body AS BLOB) FROM slice WHERE key = :key ORDER BY n;
 
 -- drop_slices
 -- Remove the further pieces of a body.
@@ -1015,7 +1015,7 @@ INSERT INTO value_slice (value, version, n, body) VALUES (:value, :version, :n, 
 -- find_value
 -- The newest version of a session's value; a large one's body is left out, to be fetched by itself.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END
+       CASE WHEN t.bytes <= :large THEN CAST(t.body AS BLOB) END
   FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.key = :key
  CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
  WHERE s.session = :session;
@@ -1023,7 +1023,7 @@ SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.fl
 -- value_versions
 -- Versions of a session's value before one, newest first; a large one's body is left out, to be fetched by itself.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END
+       CASE WHEN t.bytes <= :large THEN CAST(t.body AS BLOB) END
   FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.key = :key
  CROSS JOIN value_text AS t ON t.value = v.value AND t.version < :before
  WHERE s.session = :session ORDER BY t.version DESC LIMIT :limit;
@@ -1031,7 +1031,7 @@ SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.fl
 -- values_from
 -- A session's values of a label from a key on, in key order; a large one's body is left out, to be fetched by itself.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END
+       CASE WHEN t.bytes <= :large THEN CAST(t.body AS BLOB) END
   FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo
  CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
  WHERE s.session = :session ORDER BY v.key LIMIT :limit;
@@ -1039,7 +1039,7 @@ SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.fl
 -- values_between
 -- The same from a key on and before another.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END
+       CASE WHEN t.bytes <= :large THEN CAST(t.body AS BLOB) END
   FROM shelf AS s CROSS JOIN value AS v ON v.shelf = s.shelf AND v.label = :label AND v.there = 1
    AND v.key >= :lo AND v.key < :hi
  CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
@@ -1063,14 +1063,14 @@ SELECT v.key, t.version, t.bytes, t.tokens, t.created_at, t.about
 -- values_by_number
 -- The newest versions of a JSON list of values; a large one's body is left out, to be fetched by itself.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END
+       CASE WHEN t.bytes <= :large THEN CAST(t.body AS BLOB) END
   FROM json_each(:values) AS asked CROSS JOIN value AS v ON v.value = asked.value
  CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version;
 
 -- value_by_number
 -- The newest version of a value if it is of a label and there; a large one's body is left out, to be fetched by itself.
 SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END
+       CASE WHEN t.bytes <= :large THEN CAST(t.body AS BLOB) END
   FROM value AS v CROSS JOIN value_text AS t ON t.value = v.value AND t.version = v.version
  WHERE v.label = :label AND v.there = 1 AND v.value = :value;
 
@@ -1094,11 +1094,11 @@ SELECT v.label, v.key FROM shelf AS s
 
 -- value_body
 -- The body of one version's row.
-SELECT body FROM value_text WHERE value = :value AND version = :version;
+SELECT CAST(body AS BLOB) FROM value_text WHERE value = :value AND version = :version;
 
 -- value_slices
 -- The further pieces of one version.
-SELECT body FROM value_slice WHERE value = :value AND version = :version ORDER BY n;
+SELECT CAST(body AS BLOB) FROM value_slice WHERE value = :value AND version = :version ORDER BY n;
 
 -- add_value_pending
 -- What the index says of a value, if it has it, is out of date.

@@ -359,10 +359,18 @@ class AsyncExecutor:
         for n, row in enumerate(rows):
             if texts or any(type(value) is str and escape in value for value in row):
                 rows[n] = tuple(
-                    value.decode("utf-8", "surrogatepass") if at in texts and type(value) is bytes else value
+                    _text(value) if at in texts and type(value) is bytes else value
                     for at, value in enumerate(adapt.shown(v) if type(v) is str else v for v in row)
                 )
         return rows
+
+
+def _text(body: bytes) -> str | bytes:
+    """A body as text; as it is if it was damaged, which is the plan's to report."""
+    try:
+        return body.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return body
 
 
 def _stand(head: Head) -> Row:

@@ -1,11 +1,8 @@
-"""Real agents of ADK on plait, offline: tools in parallel, a killed process, streams, context, compaction, the command line."""
+"""Real agents of ADK on plait, offline: streams, context, compaction, memory, the command line."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
@@ -41,7 +38,6 @@ from plait.adapters.adk import (
     instruction,
 )
 
-ROOT = Path(__file__).parents[2]
 ANN: dict[str, str] = {"app_name": "shop", "user_id": "ann"}
 MEMORY = plait.BlockSpec("memory", description="Facts about the user", max_tokens=200)
 
@@ -62,11 +58,11 @@ def calls(**tools: dict[str, Any]) -> LlmResponse:
 def flat(request: LlmRequest) -> list[tuple[str, str]]:
     """What a model is shown: who, and a word for each part; calls and answers must be paired."""
     shown: list[tuple[str, str]] = []
-    open_calls: set[str] = set()
+    open_calls: list[str] = []
     for content in request.contents:
         for part in content.parts or []:
             if part.function_call:
-                open_calls.add(part.function_call.name or "")
+                open_calls.append(part.function_call.name or "")
                 shown.append(("call", part.function_call.name or ""))
             elif part.function_response:
                 open_calls.remove(part.function_response.name or "")
@@ -97,8 +93,8 @@ class Scripted(BaseLlm):
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db", durability="process") as opened:
+async def sessions(store_at: str) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(store_at, durability="process") as opened:
         yield opened
 
 
@@ -109,75 +105,6 @@ async def run(runner: Runner, text: str, *, stream: bool = False) -> list[str]:
         if event.is_final_response() and event.content and event.content.parts:
             found.append(event.content.parts[0].text or "")
     return found
-
-
-PROGRAM = """
-import asyncio, os, signal, sys
-import plait
-from google.adk.agents.llm_agent import LlmAgent
-from google.adk.runners import Runner
-from plait.adapters.adk import PlaitSessionService
-from tests.adapters.test_adk_agents import Scripted, calls, run, words
-
-path, stream, step = sys.argv[1], sys.argv[2] == "streamed", sys.argv[3]
-
-async def weather(city: str) -> str:
-    "The weather in a city."
-    return f"sun in {city}"
-
-async def traffic(city: str) -> str:
-    "The traffic in a city."
-    if step == "killed":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "none"
-
-def script(request):
-    last = request.contents[-1].parts[-1]
-    if last.function_response:
-        return words("Both are fine.")
-    if "Lyon" in (last.text or ""):
-        return calls(weather={"city": "Lyon"}, traffic={"city": "Lyon"})
-    return words("You are welcome.")
-
-async def main():
-    async with plait.open_async(path) as sessions:
-        model = Scripted(script=script)
-        runner = Runner(app_name="shop", agent=LlmAgent(name="guide", model=model, tools=[weather, traffic]),
-                        session_service=PlaitSessionService(sessions), auto_create_session=True)
-        asked = {"killed": "How is Lyon?", "resumed": "Lyon, once more?", "thanked": "Thanks."}[step]
-        print(await run(runner, asked, stream=stream), [shown for shown, _ in model.seen], sep="|", flush=True)
-
-asyncio.run(main())
-"""
-
-
-def child(file: Path, how: str, step: str, *, killed: bool = False) -> list[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    program = [sys.executable, "-c", PROGRAM, str(file), how, step]
-    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, env=environment)
-    assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
-    return done.stdout.strip().split("|")
-
-
-@pytest.mark.parametrize("how", ["streamed", "whole"])
-def test_a_run_that_was_killed_between_calls_and_answers_goes_on_elsewhere(how: str, tmp_path: Path) -> None:
-    file = tmp_path / "store.db"
-    child(file, how, "killed", killed=True)
-    with plait.open(file) as opened:
-        chat = opened.scoped("shop", "ann").session("s")
-        assert [message.role for message in chat.history()] == ["user", "assistant"]
-        legal = [message.role for message in chat.history(for_model=True) if isinstance(message, plait.Message)]
-        assert legal == ["user", "assistant", "tool"], "the view answers the calls; nothing is stored"
-    answer, shown = child(file, how, "resumed")
-    assert answer == "['Both are fine.']"
-    assert "sun in Lyon" in shown and shown.count("'call', 'weather'") == 1, "the calls that were cut off are not shown"
-    answer, shown = child(file, how, "thanked")
-    assert answer == "['You are welcome.']" and "sun in Lyon" in shown
-    with plait.open(file) as opened:
-        chat = opened.scoped("shop", "ann").session("s")
-        roles = [message.role for message in chat.history()]
-        assert roles == ["user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant"]
-        assert [hit.role for hit in chat.search("welcome")] == ["assistant"]
 
 
 async def test_three_turns_are_saved_once_each(sessions: plait.AsyncSessions) -> None:
@@ -255,6 +182,43 @@ async def test_a_compaction_keeps_the_state_and_who_replied_last(sessions: plait
     await service.append_event(session, session.events[-1].model_copy(update={"id": "more"}))
     again = await service.get_session(**ANN, session_id="s")
     assert again is not None and again.events[-1].id == "more"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_turn_is_compacted_in_its_middle_and_what_the_summaries_used_is_counted(
+    stream: bool, sessions: plait.AsyncSessions
+) -> None:
+    async def read(n: int) -> str:
+        """A page of the book."""
+        return f"Page {n}: " + "so much to say " * 25
+
+    used = types.GenerateContentResponseUsageMetadata(prompt_token_count=70, candidates_token_count=3)
+    rounds: list[int] = []
+
+    def script(request: LlmRequest) -> LlmResponse:
+        if not request.config.tools:
+            return words("They read.").model_copy(update={"usage_metadata": used})
+        rounds.append(len(request.contents))
+        if len(rounds) > 6:
+            return words("All read.")
+        made = [types.FunctionCall(name="read", args={"n": 2 * len(rounds) + n}) for n in (0, 1)]
+        return LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=one) for one in made]))
+
+    model = Scripted(script=script)
+    compaction = Compaction(tokens=2_200, reserved_tokens=1_000, keep_recent_tokens=400, protect_head=1)
+    service = PlaitSessionService(sessions, compaction=compaction)
+    agent = LlmAgent(name="guide", model=model, tools=[read])
+    app = App(name="shop", root_agent=agent, plugins=[CompactionPlugin(service)])
+    runner = Runner(app=app, session_service=service, auto_create_session=True)
+    assert await run(runner, "Read it all.", stream=stream) == ["All read."]
+    turns = [shown for shown, _ in model.seen if ("user", "Read it all.") in shown[:1]]
+    summaries = [shown for shown, _ in model.seen if shown[0] != ("user", "Read it all.")]
+    assert len(turns) == 7 and len(summaries) >= 2, "compacted in mid-turn, by the agent's own model without tools"
+    assert any("They read." in str(shown) for shown in turns) and max(map(len, turns)) < 1 + 6 * 4
+    chat = sessions.scoped("shop", "ann").session("s")
+    assert [message.role async for message in chat.transcript()] == ["user", *["assistant", "tool"] * 6, "assistant"]  # type: ignore[union-attr]
+    info = await chat.info()
+    assert info is not None and info.usage.input_tokens == 70 * len(summaries)
 
 
 async def test_a_compaction_without_a_model_says_so_once(

@@ -26,8 +26,8 @@ PIXELS = b"\xff\xfe\xfb" * 1000
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db", durability="process") as opened:
+async def sessions(store_at: str) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(store_at, durability="process") as opened:
         yield opened
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +27,8 @@ APP, USER = "shop", "ann"
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db", durability="process") as opened:
+async def sessions(store_at: str) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(store_at, durability="process") as opened:
         yield opened
 
 

@@ -22,8 +22,8 @@ SUB = {**KEY, "subpath": "subagents/agent-1"}
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db", durability="process") as opened:
+async def sessions(store_at: str) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(store_at, durability="process") as opened:
         yield opened
 
 
@@ -196,3 +196,18 @@ async def test_plaits_tools_are_the_sdks(sessions: plait.AsyncSessions) -> None:
     assert answer["content"][0]["text"].startswith("Written to memory.")
     assert sdk.create_sdk_mcp_server("plait", tools=[tool])["name"] == "plait"
     assert "Likes tea." in await chat.freeze_system_prompt()
+
+
+async def test_what_another_framework_said_is_loaded_as_entries_and_listed(store: ClaudeSessionStore) -> None:
+    chat = store.handle(KEY)
+    await chat.append({"role": "user", "content": "Weather in Lyon?"})
+    await chat.append({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"})
+    await chat.append({"type": "function_call_output", "call_id": "c1", "output": "sun"})
+    entries = await store.load(KEY) or []
+    assert [entry["type"] for entry in entries] == ["user", "assistant", "user"]
+    assert [entry["parentUuid"] for entry in entries] == [None, entries[0]["uuid"], entries[1]["uuid"]]
+    await store.append(KEY, [line("a1", "assistant", "Sun.", entries[-1]["uuid"])])
+    assert await store.load(KEY) == [*entries, line("a1", "assistant", "Sun.", entries[-1]["uuid"])]
+    assert [message.role async for message in chat.history()] == ["user", "assistant", "tool", "assistant"]
+    (listed,) = await sdk.list_sessions_from_store(store, directory="/home/ann")
+    assert (listed.session_id, listed.first_prompt) == ("s", "Weather in Lyon?")

@@ -28,8 +28,8 @@ CONFIG: Any = {"configurable": {"thread_id": "thread", "session_id": "thread"}}
 
 
 @pytest.fixture
-def sessions(tmp_path: Path) -> Iterator[plait.Sessions]:
-    with plait.open(tmp_path / "agents.db", durability="relaxed") as opened:
+def sessions(store_at: str) -> Iterator[plait.Sessions]:
+    with plait.open(store_at, durability="relaxed") as opened:
         yield opened
 
 
@@ -102,6 +102,39 @@ def test_compaction_changes_what_the_model_is_sent_and_nothing_else(sessions: pl
     assert len(model.seen[-1]) < 20 and any("They talked about words." in m.content for m in model.seen[-1])
     assert model.seen[-1][0].content.startswith("question 0") and model.seen[-1][-1].content.startswith("question 11")
     assert 1 <= len(summary.seen) <= 6
+
+
+def test_a_turn_is_compacted_in_its_middle_and_what_the_summaries_used_is_counted(sessions: plait.Sessions) -> None:
+    def read(n: int) -> str:
+        """A page."""
+        return f"page {n} " + "word " * 200
+
+    def say(messages: list[BaseMessage]) -> AIMessage:
+        if len(model.seen) > 6:
+            return AIMessage("All read.")
+        numbers = (2 * len(model.seen), 2 * len(model.seen) + 1)
+        calls: Any = [{"name": "read", "args": {"n": n}, "id": f"c{n}", "type": "tool_call"} for n in numbers]
+        return AIMessage("", tool_calls=calls)
+
+    used: Any = {"input_tokens": 70, "output_tokens": 3, "total_tokens": 73}
+    model = Scripted(say=say, seen=[])
+    summary = Scripted(say=lambda messages: AIMessage("Pages of words.", usage_metadata=used), seen=[])
+    middleware = PlaitCompaction(
+        sessions, summary_model=summary, trigger_tokens=3500, reserved_tokens=2000, keep_recent_tokens=600
+    )
+    agent: Any = create_agent(model, [read], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+    agent.invoke({"messages": [HumanMessage("Read it all.")]}, CONFIG, durability="sync")
+    session = sessions.session("thread")
+    assert [message.role for message in session.transcript()] == [
+        *("user", *["assistant", "tool", "tool"] * 6, "assistant")
+    ]
+    for seen in model.seen:
+        asked = [call["id"] for message in seen for call in getattr(message, "tool_calls", ())]
+        assert asked == [message.tool_call_id for message in seen if isinstance(message, ToolMessage)]
+        assert seen[0].content == "Read it all."
+    assert len(summary.seen) >= 1 and "Pages of words." in str(model.seen[-1]) and len(model.seen[-1]) < 15
+    info = session.info()
+    assert info is not None and info.usage.input_tokens == 70 * len(summary.seen)
 
 
 def test_a_summary_that_fails_does_not_stop_the_agent(sessions: plait.Sessions) -> None:

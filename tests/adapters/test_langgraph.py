@@ -102,8 +102,8 @@ async def test_every_base_and_extended_test_of_langgraphs_suite_passes(
 
 
 @pytest.fixture
-def sessions(tmp_path: Path) -> Iterator[plait.Sessions]:
-    with plait.open(tmp_path / "agents.db", durability="relaxed") as opened:
+def sessions(store_at: str) -> Iterator[plait.Sessions]:
+    with plait.open(store_at, durability="relaxed") as opened:
         yield opened
 
 
@@ -518,3 +518,64 @@ async def test_many_threads_at_once_do_not_mix(tmp_path: Path) -> None:
         for n in range(8):
             texts = [message.text async for message in opened.session(f"t{n}").history()]
             assert texts == [f"{e}{n}.{turn}" for turn in range(3) for e in ("", "echo ")]
+
+
+# -- what others wrote to the thread ---------------------------------------------
+
+
+@pytest.fixture
+def begun(sessions: plait.Sessions) -> plait.Session:
+    """A conversation of another framework's in the thread's session: of its six messages five are a graph's."""
+    session = sessions.session("thread")
+    calls = [{"type": "function_call", "call_id": id, "name": "weather", "arguments": "{}"} for id in ("c1", "c2")]
+    results = [{"type": "function_call_output", "call_id": id, "output": f"of {id}"} for id in ("c1", "c2")]
+    session.append_many([{"role": "user", "content": "one"}, *calls, *results, {"role": "assistant", "content": "two"}])
+    return session
+
+
+def given(session: plait.Session, *more: BaseMessage) -> Any:
+    from plait.adapters.langchain import PlaitChatMessageHistory
+
+    return {"messages": [*PlaitChatMessageHistory(session).messages, *more]}
+
+
+def test_a_graph_goes_on_with_what_others_wrote_and_stores_nothing_of_it_again(
+    sessions: plait.Sessions, begun: plait.Session
+) -> None:
+    before = [message.to_json() for message in begun.transcript()]
+    result = chat(PlaitSaver(sessions)).invoke(given(begun, HumanMessage("three")), CONFIG)
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "tool", "ai", "human", "ai"]
+    assert [message.to_json() for message in begun.transcript()][:6] == before
+    assert begun.totals().messages == 8 and len(begun.leaves()) == 1
+    again = chat(PlaitSaver(sessions)).get_state(CONFIG).values["messages"]  # read by one who has not written it
+    assert again == result["messages"] and [call["id"] for call in again[1].tool_calls] == ["c1", "c2"]
+    begun.append({"role": "user", "content": "aside"})
+    chat(PlaitSaver(sessions)).invoke(given(begun, HumanMessage("four")), CONFIG)
+    assert begun.totals().messages == 11
+    assert said(begun)[-3:] == ["aside", "four", "echo four"]
+
+
+@pytest.mark.parametrize("gone", [2, 3, 1, 0])
+def test_a_graph_may_drop_any_message_that_others_wrote(
+    gone: int, sessions: plait.Sessions, begun: plait.Session
+) -> None:
+    """Two results are one place: what is left of it is stored as the graph's own."""
+    graph = chat(PlaitSaver(sessions))
+    messages = graph.invoke(given(begun, HumanMessage("three")), CONFIG)["messages"]
+    graph.update_state(CONFIG, {"messages": [RemoveMessage(messages[gone].id)]})
+    del messages[gone]
+    for saver in (graph.checkpointer, PlaitSaver(sessions)):
+        assert chat(saver).get_state(CONFIG).values["messages"] == messages
+    assert sessions.doctor() == []
+
+
+def test_a_summary_of_what_others_wrote_is_a_message_of_the_graphs(
+    sessions: plait.Sessions, begun: plait.Session
+) -> None:
+    first, *_, last = begun.transcript()
+    begun.add_overlay(first.id, last.id, summary="They spoke of the weather.")
+    result = chat(PlaitSaver(sessions)).invoke(given(begun, HumanMessage("three")), CONFIG)
+    assert [message.content for message in result["messages"]] == [
+        *("They spoke of the weather.", "three", "echo three")
+    ]
+    assert chat(PlaitSaver(sessions)).get_state(CONFIG).values["messages"] == result["messages"]

@@ -1,4 +1,4 @@
-"""Real LangChain agents on plait, offline: tools in parallel, a process killed between call and result, streams."""
+"""Real LangChain agents on the face without asyncio, offline: a run cut off between call and result is gone on with, streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(find_spec("langchain") is None, reason="langchai
 ROOT = Path(__file__).parents[2]
 
 AGENT = """
-import asyncio, os, signal, sys
+import os, signal, sys
 from typing import Any
 import plait
 from langchain.agents import create_agent
@@ -25,10 +25,10 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
-from plait.adapters.langchain import tools, tools_async
+from plait.adapters.langchain import tools
 from plait.adapters.langgraph import PlaitSaver
 
-path, step, face = sys.argv[1:]
+path, step = sys.argv[1:]
 CONFIG = {"configurable": {"thread_id": "chat"}}
 
 class Scripted(BaseChatModel):
@@ -71,26 +71,14 @@ def sync():
             agent.invoke(ASKED, CONFIG, durability="sync")
         show(agent.get_state(CONFIG).values["messages"])
 
-async def on_loop():
-    async with plait.open_async(path) as sessions:
-        chat = sessions.session("chat", context=BLOCKS)
-        agent = create_agent(Scripted(), [weather, *await tools_async(chat)],
-                             system_prompt=await chat.freeze_system_prompt(), checkpointer=PlaitSaver(sessions))
-        if step == "stream":
-            async for part in agent.astream(ASKED, CONFIG, stream_mode="messages"):
-                pass
-        else:
-            await agent.ainvoke(ASKED, CONFIG, durability="sync")
-        show((await agent.aget_state(CONFIG)).values["messages"])
-
-sync() if face == "sync" else asyncio.run(on_loop())
+sync()
 """
 
 
-def run(folder: Path, step: str, face: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, step: str) -> subprocess.CompletedProcess[str]:
     (folder / "agent.py").write_text(AGENT, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, str(folder / "agent.py"), str(folder / "agents.db"), step, face]
+    command = [sys.executable, str(folder / "agent.py"), str(folder / "agents.db"), step]
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
 
 
@@ -98,16 +86,15 @@ ANSWER = "Results: Lyon is sunny, Rome is sunny"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("face", ["sync", "async"])
-def test_an_agent_killed_between_call_and_result_goes_on_in_another_process(tmp_path: Path, face: str) -> None:
-    killed = run(tmp_path, "kill", face)
+def test_an_agent_killed_between_call_and_result_goes_on_in_another_process(tmp_path: Path) -> None:
+    killed = run(tmp_path, "kill")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with plait.open(tmp_path / "agents.db") as sessions:
         kinds = [message.role for message in sessions.session("chat").history()]
         assert kinds == ["user", "assistant"], "what the model called is there, no result is lost or made up"
         shown = list(sessions.session("chat").history(as_="openai", for_model=True))
         assert [item["type"] for item in shown if "type" in item].count("function_call_output") == 3
-    resumed = run(tmp_path, "resume", face)
+    resumed = run(tmp_path, "resume")
     assert resumed.returncode == 0, resumed.stderr
     assert ANSWER in resumed.stdout
     with plait.open(tmp_path / "agents.db") as sessions:
@@ -121,9 +108,8 @@ def test_an_agent_killed_between_call_and_result_goes_on_in_another_process(tmp_
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("face", ["sync", "async"])
-def test_a_streamed_run_is_stored_like_another_and_goes_on_under_a_second_framework(tmp_path: Path, face: str) -> None:
-    done = run(tmp_path, "stream", face)
+def test_a_streamed_run_is_stored_like_another_and_goes_on_under_a_second_framework(tmp_path: Path) -> None:
+    done = run(tmp_path, "stream")
     assert done.returncode == 0 and ANSWER in done.stdout, done.stderr
     with plait.open(tmp_path / "agents.db") as sessions:
         chat = sessions.session("chat")

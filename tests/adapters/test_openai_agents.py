@@ -52,8 +52,8 @@ ODD: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db") as opened:
+async def sessions(store_at: str) -> AsyncIterator[AsyncSessions]:
+    async with plait.open_async(store_at) as opened:
         yield opened
 
 

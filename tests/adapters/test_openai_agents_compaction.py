@@ -112,6 +112,16 @@ async def test_a_summary_model_takes_the_place_of_the_agents(chat: AsyncSession)
     assert len(own.calls) == 0
 
 
+async def test_what_summaries_use_is_counted_where_a_session_is_named(chat: AsyncSession) -> None:
+    used = agents.Usage(requests=1, input_tokens=70, output_tokens=3, total_tokens=73)
+    model = ScriptedModel([{"output": [assistant_message("Ten of them.")], "usage": used}])
+    await chat.append_many([plait.user(f"{n} {WORDS}") for n in range(10)])
+    summarize = openai_agents.summarizer(agents.Agent(name="a", model=model), chat=chat)
+    assert (await chat.on_compaction(plait.compact_function(summarize, keep_recent_tokens=300)).compact()).done
+    info = await chat.info()
+    assert info is not None and (info.usage.input_tokens, info.usage.output_tokens) == (70, 3)
+
+
 async def test_a_filter_of_the_applications_own_sees_what_is_left(chat: AsyncSession) -> None:
     seen: list[int] = []
 

@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("pydantic_ai.conversation_store", reason="needs Pydantic AI: pip install 'plait[pydantic-ai]'")
 
 from pydantic_ai import Agent
+from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord, InMemoryConversationStore
 from pydantic_ai.exceptions import UserError
@@ -33,20 +34,29 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
 
 import plait
-from plait.adapters.pydantic_ai import ConversationStore, Saving, history, instructions, summarizer, tools
+from plait.adapters import pydantic_ai
+from plait.adapters.pydantic_ai import (
+    Compaction,
+    ConversationStore,
+    Saving,
+    history,
+    instructions,
+    summarizer,
+    tools,
+)
 from tests.dose import dose
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db") as opened:
+async def sessions(store_at: str) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(store_at) as opened:
         yield opened
 
 
@@ -422,10 +432,8 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("how", ["whole", "streamed"])
-def test_a_run_killed_between_call_and_result_goes_on_in_a_new_process_and_then_under_another_framework(
-    tmp_path: Path, how: str
-) -> None:
+def test_a_run_killed_between_call_and_result_goes_on_without_a_prompt_in_a_new_process(tmp_path: Path) -> None:
+    how = "streamed"
     file = tmp_path / "store.db"
     run(PROGRAM, file, "killed", how, killed=True)
     with plait.open(file) as sessions:
@@ -458,33 +466,6 @@ def run(program: str, file: Path, *steps: str, killed: bool = False) -> dict[str
     assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
     answer: dict[str, str] = {} if killed else json.loads(done.stdout)
     return answer
-
-
-async def test_a_conversation_goes_on_under_a_second_framework_and_comes_back(sessions: plait.AsyncSessions) -> None:
-    agents = pytest.importorskip("agents", reason="needs the OpenAI Agents SDK: pip install 'plait[openai]'")
-    chat = sessions.session("c")
-    agent = Agent(FunctionModel(two_calls), tools=[weather])
-    await agent.run("Weather?", capabilities=[Saving(chat)])
-    items: Any = [item async for item in chat.history(as_="openai", for_model=True)]
-    seen = await openai_turn(agents, [*items, {"role": "user", "content": "And tomorrow?"}])
-    await chat.append_many(seen)
-    messages = await history(chat)
-    kinds = [part.part_kind for message in messages for part in message.parts]
-    assert kinds == [
-        *("user-prompt", "tool-call", "tool-call", "tool-return", "tool-return", "text"),
-        *("user-prompt", "text"),
-    ]
-    result = await agent.run("Bye.", message_history=messages)
-    assert result.output == "Done."
-
-
-async def openai_turn(agents: Any, items: list[Any]) -> list[Any]:
-    """One turn of an OpenAI agent that has `items` as its input; what the turn added."""
-    testing = pytest.importorskip("agents.testing", reason="needs a newer OpenAI Agents SDK")
-    model = testing.ScriptedModel([[testing.assistant_message("Rain.")]])
-    agents.set_tracing_disabled(True)
-    result = await agents.Runner.run(agents.Agent("a", model=model), items)
-    return [items[-1], *(item.to_input_item() for item in result.new_items)]
 
 
 def two_calls(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -550,3 +531,131 @@ async def test_a_model_of_pydantic_ai_summarizes(sessions: plait.AsyncSessions) 
         await chat.append(plait.user(f"This is number {n}, and that is all there is to say."))
     assert (await chat.compact()).done
     assert "They counted." in [message.text async for message in chat.history() if isinstance(message, plait.Message)]
+
+
+PAGE = "so much to say " * 25
+
+
+async def read(n: int) -> str:
+    """A page of the book."""
+    return f"Page {n}: {PAGE}"
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_a_run_is_compacted_in_mid_turn_by_its_own_model_without_tools(
+    streamed: bool, sessions: plait.AsyncSessions
+) -> None:
+    shown: list[list[ModelMessage]] = []
+    summed: list[int] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if not info.function_tools:
+            assert not info.instructions and len(messages) == 1
+            summed.append(len(shown))
+            return says(f"Summary {len(summed)}.")
+        shown.append(messages)
+        if len(shown) > 6:
+            return says("All read.")
+        numbers = (2 * len(shown), 2 * len(shown) + 1)
+        return ModelResponse(parts=[ToolCallPart("read", {"n": n}, f"c{n}") for n in numbers])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        for n, part in enumerate(model(messages, info).parts):
+            if isinstance(part, ToolCallPart):
+                yield {n: DeltaToolCall(part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id)}
+            else:
+                yield part.content  # type: ignore[union-attr]
+
+    chat = sessions.session("c")
+    agent = Agent(FunctionModel(model, stream_function=stream), tools=[read], instructions="Read.")
+    compaction = Compaction(1_200, keep_recent_tokens=400, protect_head=1)
+    given: Any = {"capabilities": [Saving(chat, compaction=compaction)]}
+    if streamed:
+        async with agent.run_stream("Read it all.", **given) as result:
+            assert await result.get_output() == "All read."
+            every = result.all_messages()
+    else:
+        run = await agent.run("Read it all.", **given)
+        assert run.output == "All read."
+        every = run.all_messages()
+    assert len(summed) >= 2 and summed[0] < 7, "in mid-turn"
+    assert max(len(str(messages)) for messages in shown) < len(str(every)) * 0.75, (
+        "what later calls were sent is shorter"
+    )
+    assert any("Summary" in str(messages) for messages in shown)
+    for messages in shown:
+        parts = [part for message in messages for part in message.parts]
+        asked = [part.tool_call_id for part in parts if isinstance(part, ToolCallPart)]
+        assert asked == [part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)]
+        assert isinstance(messages[0], ModelRequest) and "Read it all." in str(messages[0])
+    stored = [message async for message in chat.transcript() if isinstance(message, plait.Message)]
+    assert [message.role for message in stored] == ["user", *["assistant", "tool"] * 6, "assistant"]
+    assert [entry.message for entry in pydantic_ai._entries(stored)] == every, "of the run's own nothing changes"
+    info = await chat.info()
+    assert info is not None and info.usage.output_tokens > 0, "what the summaries used is counted"
+    begun = await history(chat)
+    assert len(begun) < len(every) and "Summary" in str(begun)
+
+
+async def test_a_summary_model_and_what_is_reserved_are_heeded(sessions: plait.AsyncSessions) -> None:
+    def small(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return says("By another.")
+
+    chat = sessions.session("c")
+    await chat.append_many([plait.user(f"{n} {PAGE}") for n in range(10)])
+    agent = Agent(FunctionModel(lambda messages, info: says("Yes.")))
+    compaction = Compaction(10_000, FunctionModel(small), 9_500, keep_recent_tokens=300)
+    await agent.run("And?", message_history=await history(chat), capabilities=[Saving(chat, compaction=compaction)])
+    assert [overlay.summary for overlay in await chat.overlays()] == ["By another."]
+    unreserved = sessions.session("d")
+    await unreserved.append_many([plait.user(f"{n} {PAGE}") for n in range(10)])
+    saving = Saving(unreserved, compaction=Compaction(10_000, FunctionModel(small), keep_recent_tokens=300))
+    await agent.run("And?", message_history=await history(unreserved), capabilities=[saving])
+    assert await unreserved.overlays() == []
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_what_a_processor_makes_of_the_history_is_never_stored(
+    streamed: bool, sessions: plait.AsyncSessions
+) -> None:
+    """B-046: neither what it adds, nor copies of what is there, nor copies of what is new."""
+
+    def rewritten(messages: list[ModelMessage]) -> list[ModelMessage]:
+        copies = [replace(message, parts=list(message.parts), metadata={"copied": True}) for message in messages]
+        return [asks("rewritten"), *copies]
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        for n, part in enumerate(two_calls(messages, info).parts):
+            if isinstance(part, ToolCallPart):
+                yield {n: DeltaToolCall(part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id)}
+            else:
+                yield part.content  # type: ignore[union-attr]
+
+    chat = sessions.session("c")
+    model = FunctionModel(two_calls, stream_function=stream)
+    agent = Agent(model, tools=[weather], capabilities=[ProcessHistory(rewritten)])
+    for count in (4, 6, 8):
+        given: Any = {"message_history": await history(chat), "capabilities": [Saving(chat)]}
+        if streamed:
+            async with agent.run_stream(f"to {count}", **given) as result:
+                await result.get_output()
+        else:
+            await agent.run(f"to {count}", **given)
+        assert (await chat.totals()).messages == count
+    assert "rewritten" not in str(await history(chat)) and "copied" not in str(await history(chat))
+    parts = [part.part_kind for message in await history(chat) for part in message.parts]
+    assert parts[:6] == ["user-prompt", "tool-call", "tool-call", "tool-return", "tool-return", "text"]
+
+
+async def test_a_block_that_a_tool_writes_makes_no_copy_of_a_conversation_stale(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    """B-032"""
+    conversation = Conversation(conversation_id="c", messages=[asks("one"), says("two")])
+    await store.save(conversation)
+    chat = sessions.session("c", context=["memory"])
+    (tool,) = await chat.tools()
+    await tool.call({"label": "memory", "content": "Likes tea."})
+    await sessions.rename("c", "Tea")
+    conversation.messages.append(asks("three"))
+    assert len(await store.save(conversation)) == 1

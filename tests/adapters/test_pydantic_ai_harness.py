@@ -29,8 +29,8 @@ from tests.dose import dose
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[plait.AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db") as opened:
+async def sessions(store_at: str) -> AsyncIterator[plait.AsyncSessions]:
+    async with plait.open_async(store_at) as opened:
         yield opened
 
 

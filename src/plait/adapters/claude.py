@@ -11,11 +11,12 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from plait import LEAF, AsyncSession, AsyncSessions, ConflictError, Damaged, Message, SessionInfo, UsageError
 from plait.adapters.extras import missing
+from plait.formats.crossing import sourced
 from plait.logic.shape import is_object, list_of
 from plait.model import Json
 
@@ -69,9 +70,11 @@ class ClaudeSessionStore:
                     await _hide(handle, entry, written.parent_id)
 
     async def load(self, key: Key) -> list[Any] | None:
-        """All entries of a transcript, `None` if there never was one."""
-        entries = [entry async for _, entry in _entries(self.handle(key))]
-        return entries or None
+        """All entries of a transcript, `None` if there never was one.
+
+        What another framework said on the active branch stands among them as entries, so that Claude Code goes on with it.
+        """
+        return [entry for _, entry in await _entries(self.handle(key))] or None
 
     async def list_sessions(self, project_key: str) -> list[Any]:
         """The sessions of a project and when each was last written to, in ms since 1970."""
@@ -92,7 +95,7 @@ class ClaudeSessionStore:
         known: Json = noted if is_object(noted) else {}
         upto, found = known.get("upto", 0), known.get("data")
         summary = None if found is None else {"session_id": info.id, "mtime": 0, "data": found}
-        new = [(seq, entry) async for seq, entry in _entries(handle, upto)]
+        new = await _entries(handle, upto)
         if new or summary is None:
             summary = _sdk.fold_session_summary(summary, key, [entry for _, entry in new])
             if new:
@@ -138,13 +141,25 @@ def _handler(tool: Any) -> Any:
     return handle
 
 
-async def _entries(handle: AsyncSession, after_seq: int = 0) -> AsyncIterator[tuple[int, Json]]:
-    """The entries of all branches in the order they came; a damaged one is reported and left out."""
+async def _entries(handle: AsyncSession, after_seq: int = 0) -> list[tuple[int, Json]]:
+    """The entries of all branches in the order they came, and what others said on the active one, each with its seq.
+
+    A damaged one is reported and left out.
+    """
+    entries: list[tuple[int, Json]] = []
+    others = False
     async for message in handle.everything(after_seq=after_seq):
         if isinstance(message, Damaged):
             log.error("entry %r of session %r is damaged: %s", message.id, handle.id, message.reason)
+        elif message.format == FORMAT:
+            entries.append((message.seq, message.to_dict()))
         else:
-            yield message.seq, message.to_dict()
+            others = True
+    if others:
+        path = [message async for message in handle.transcript(after_seq=after_seq)]
+        entries += [(source.seq, entry) for entry, source in sourced(path, "claude") if source.format != FORMAT]
+        entries.sort(key=lambda one: one[0])
+    return entries
 
 
 def _runs(entries: Iterable[Json]) -> Iterator[tuple[bool, list[Json]]]:

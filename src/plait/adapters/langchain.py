@@ -101,8 +101,9 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
     The agent's state keeps every message, and so does the thread's session (`PlaitSaver` on the same
     sessions): the summary is an overlay there, made once, seen by every process, and removable. Before a
     call of the model whose messages would have more than `trigger_tokens`, the middle of the thread is
-    summarized by `summary_model`, a chat model that is called without tools. If that fails, the
-    request goes out as it is, and the failure is logged.
+    summarized by `summary_model`, a chat model that is called without tools; what it used is added to the usage
+    of the session. If that fails, the request goes out as it is, and the failure is logged. `reserved_tokens` stand
+    for what is sent beside the messages: the system's prompt, tools.
     """
 
     def __init__(
@@ -112,12 +113,13 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         summary_model: Any,
         trigger_tokens: int = 100_000,
         keep_recent_tokens: int = 20_000,
+        reserved_tokens: int = 0,
         token_counter: Callable[[Sequence[BaseMessage]], int] = count_tokens_approximately,
     ) -> None:
         super().__init__()
         self._sessions = sessions
         self._model = summary_model
-        self._trigger = trigger_tokens
+        self._trigger = trigger_tokens - reserved_tokens
         self._count = token_counter
         self._keep = keep_recent_tokens
 
@@ -132,7 +134,7 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         shown = _laid(request.messages, session.overlays())
         if self._count(shown) > self._trigger:
             try:
-                session.on_compaction(self._function(lambda prompt: _text(self._model.invoke(prompt)))).compact()
+                session.on_compaction(self._function(lambda prompt: self._summarize(session, prompt))).compact()
                 shown = _laid(request.messages, session.overlays())
             except plait.PlaitError as error:
                 log.warning("thread %r is not compacted: %s", thread_id, error)
@@ -149,14 +151,23 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         shown = _laid(request.messages, await session.overlays())
         if self._count(shown) > self._trigger:
             try:
-                await session.on_compaction(self._function(self._asummarize)).compact()
+                await session.on_compaction(self._function(lambda prompt: self._asummarize(session, prompt))).compact()
                 shown = _laid(request.messages, await session.overlays())
             except plait.PlaitError as error:
                 log.warning("thread %r is not compacted: %s", thread_id, error)
         return await handler(request.override(messages=shown))
 
-    async def _asummarize(self, prompt: str) -> str:
-        return _text(await self._model.ainvoke(prompt))
+    def _summarize(self, session: plait.Session, prompt: str) -> str:
+        answer = self._model.invoke(prompt)
+        if used := _used(answer):
+            session.sessions.add_usage(session.id, **used)
+        return _text(answer)
+
+    async def _asummarize(self, session: plait.AsyncSession, prompt: str) -> str:
+        answer = await self._model.ainvoke(prompt)
+        if used := _used(answer):
+            await session.sessions.add_usage(session.id, **used)
+        return _text(answer)
 
     def _function(self, summarize: Callable[[str], Any]) -> plait.CompactFunction:
         return plait.compact_function(summarize, keep_recent_tokens=self._keep)
@@ -198,6 +209,12 @@ def _over(messages: list[Any], covered: dict[int, tuple[int, plait.Overlay]]) ->
 def _text(answer: Any) -> str:
     """What a model said."""
     return str(answer.text) if isinstance(answer, BaseMessage) else str(answer)
+
+
+def _used(answer: Any) -> dict[str, int]:
+    """The tokens that a summary used, as `add_usage` takes them."""
+    usage = getattr(answer, "usage_metadata", None) or {}
+    return {key: usage[key] for key in ("input_tokens", "output_tokens") if key in usage}
 
 
 def tools(session: plait.Session) -> list[StructuredTool]:

@@ -20,7 +20,7 @@ import plait
 from plait.adapters.extras import missing
 
 try:
-    from agents import Agent, FunctionTool, Model, ModelSettings, ModelTracing, RunConfig, RunContextWrapper
+    from agents import Agent, FunctionTool, Model, ModelSettings, ModelTracing, RunConfig, RunContextWrapper, Usage
     from agents import SessionSettings as Settings
     from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
     from agents.run import CallModelData, ModelInputData
@@ -154,10 +154,7 @@ class PlaitSession:
 
     async def store_run_usage(self, result: RunResultBase) -> None:
         """Add what a run used to what the session has used, which `chat.info()` says. Call it once for a run."""
-        used, sessions = result.context_wrapper.usage, self._chat.sessions
-        await _calling(sessions.add_usage)(
-            self.session_id, input_tokens=used.input_tokens, output_tokens=used.output_tokens
-        )
+        await _add_usage(self.chat, result.context_wrapper.usage)
 
     # -- compaction ----------------------------------------------------------------
 
@@ -422,12 +419,17 @@ def instructions(
 
 
 def summarizer(
-    agent: Agent[Any], *, summary_model: str | Model | None = None, run_config: RunConfig | None = None
+    agent: Agent[Any],
+    *,
+    summary_model: str | Model | None = None,
+    run_config: RunConfig | None = None,
+    chat: Chat | None = None,
 ) -> Callable[[str], Awaitable[str]]:
     """What writes the summaries, for `plait.compact_function`: the agent's own model, without tools.
 
     `summary_model` is another one, by name or as an object. Names are looked up as the runner does, by the
-    provider of `run_config`, whose model comes before the agent's. For sessions of `plait.open_async`.
+    provider of `run_config`, whose model comes before the agent's. For sessions of `plait.open_async`. What
+    the summaries use is added to the usage of `chat`, if that is given.
     """
     config = run_config or RunConfig()
 
@@ -447,10 +449,17 @@ def summarizer(
             conversation_id=None,
             prompt=None,
         )
+        if chat is not None:
+            await _add_usage(chat, response.usage)
         said = [part for item in response.output if item.type == "message" for part in item.content]
         return "".join(part.text for part in said if part.type == "output_text")
 
     return summarize
+
+
+async def _add_usage(chat: Chat, used: Usage) -> None:
+    add = _calling(_awaitable(chat).sessions.add_usage)
+    await add(chat.id, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
 
 
 def _settings(agent: Agent[Any], config: RunConfig) -> ModelSettings:

@@ -10,7 +10,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, cast
 
 import plait
 from plait.adapters.extras import missing
@@ -19,7 +20,7 @@ from plait.logic.shape import is_list, is_object
 
 try:
     from pydantic import TypeAdapter, ValidationError
-    from pydantic_ai import RunContext, Tool
+    from pydantic_ai import ModelRequestNode, RunContext, Tool
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.conversation_store import (
         ConversationConflict,
@@ -29,12 +30,12 @@ try:
     from pydantic_ai.conversation_store import ConversationStore as _ConversationStore
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
-    from pydantic_ai.models import KnownModelName, Model
+    from pydantic_ai.models import KnownModelName, Model, ModelRequestContext
     from pydantic_ai.usage import RunUsage
 except ImportError as error:
     raise missing("pydantic_ai", error) from error
 
-__all__ = ["ConversationStore", "Saving", "history", "instructions", "summarizer", "tools"]
+__all__ = ["Compaction", "ConversationStore", "Saving", "history", "instructions", "summarizer", "tools"]
 
 log = logging.getLogger("plait")
 FORMAT: Final = "pydantic-ai"
@@ -445,14 +446,22 @@ def instructions(session: plait.AsyncSession | plait.Session) -> Callable[[], Aw
     return plait_prompt
 
 
-def summarizer(model: Model | KnownModelName | str) -> Callable[[str], Awaitable[str]]:
+def summarizer(
+    model: Model | KnownModelName | str, *, session: plait.AsyncSession | None = None
+) -> Callable[[str], Awaitable[str]]:
     """What asks a model of Pydantic AI's for a summary, for `plait.compact_function`: the agent's, or a cheaper one.
 
-    It is asked with the text alone, without tools, history or instructions.
+    It is asked with the text alone, without tools, history or instructions. What that used is added to the
+    usage of `session`, if one is given.
     """
 
     async def summarize(text: str) -> str:
         response = await model_request(model, [ModelRequest(parts=[UserPromptPart(content=text)])])
+        if session is not None:
+            used = response.usage
+            await session.sessions.add_usage(
+                session.id, input_tokens=used.input_tokens, output_tokens=used.output_tokens
+            )
         return response.text or ""
 
     return summarize
@@ -471,6 +480,27 @@ async def history(session: plait.AsyncSession, *, for_model: bool = True) -> lis
     return [entry.message for entry in _entries([row for row in rows if not isinstance(row, plait.Damaged)])]
 
 
+def _asking(node: Any) -> ModelRequestNode[Any, Any] | None:
+    return cast("ModelRequestNode[Any, Any]", node) if isinstance(node, ModelRequestNode) else None
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """When and how `Saving` has a session compacted: once more than `tokens` would go to the model.
+
+    `summary_model` makes the summaries; without one the model of the run does. Neither is given any tools, and what
+    they use is added to the session's usage. `reserved_tokens` stand for what plait cannot see beside messages,
+    instructions and function tools, such as native tools. The rest are `plait.compact_function`'s.
+    """
+
+    tokens: int
+    summary_model: Model | KnownModelName | str | None = None
+    reserved_tokens: int = 0
+    keep_recent_tokens: int = 20_000
+    protect_head: int = 3
+    min_tail: int = 2
+
+
 class Saving(AbstractCapability[Any]):
     """Writes a run's messages to a session as they come, so that a killed process leaves all but its last step.
 
@@ -478,15 +508,23 @@ class Saving(AbstractCapability[Any]):
     streamed runs alike. A reply is written before its tools run, their results before the model is
     asked again, each request or response once and at the active leaf. What a run was given as its
     history is taken to be stored. Do not save the result with a `ConversationStore` as well.
+
+    With a `compaction` the session is compacted before a call of the model if it is due, also in the middle of
+    a run, and the model is sent the summaries in the place of what they cover. Nothing of the run's own
+    messages, or of what is stored, changes.
     """
 
-    def __init__(self, session: plait.AsyncSession) -> None:
+    def __init__(self, session: plait.AsyncSession, *, compaction: Compaction | None = None) -> None:
         self._session = session
+        self._compaction = compaction
         self._seen: dict[int, ModelMessage] = {}
+        self._ids: dict[int, str] = {}
+        self._model: Model | KnownModelName | str | None = None
+        self._next: ModelRequestNode[Any, Any] | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """One for each run: it knows what of that run is stored."""
-        mine = Saving(self._session)
+        mine = Saving(self._session, compaction=self._compaction)
         mine._seen = {id(message): message for message in ctx.messages}
         return mine
 
@@ -496,10 +534,64 @@ class Saving(AbstractCapability[Any]):
         await self._save(result.all_messages())
         return result
 
+    async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
+        """Note which request comes next."""
+        self._next = _asking(node)
+        return node
+
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Write what this step added."""
         await self._save(ctx.messages)
         return result
+
+    async def prepare_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> Any:
+        """Write what the model is about to be asked; compact before that, if it is due."""
+        # What is in the history now may be what a processor has made of it: the request alone is sure to be new.
+        await self._save(ctx.messages if self._next is None else [self._next.request])
+        self._seen.update((id(message), message) for message in ctx.messages)
+        asked = self._compaction
+        if asked is None:
+            return request_context
+        if self._model is None:
+            self._session.on_compaction(
+                plait.compact_function(
+                    self._summarize,
+                    keep_recent_tokens=asked.keep_recent_tokens,
+                    protect_head=asked.protect_head,
+                    min_tail=asked.min_tail,
+                )
+            )
+            self._session.compact_after(asked.tokens, prompt_tokens=asked.reserved_tokens)
+        self._model = asked.summary_model or request_context.model
+        parameters = request_context.model_request_parameters
+        await self._session.compact_if_needed(
+            instructions="\n\n".join(part.content for part in parameters.instruction_parts or ()),
+            tools=[
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+                for tool in parameters.function_tools
+            ],
+            reserved_tokens=asked.reserved_tokens,
+        )
+        return replace(request_context, messages=await self._laid(request_context.messages))
+
+    async def _summarize(self, text: str) -> str:
+        assert self._model is not None
+        return await summarizer(self._model, session=self._session)(text)
+
+    async def _laid(self, given: list[ModelMessage]) -> list[ModelMessage]:
+        """The messages with the session's summaries in their places; as they are if the session's are not found in them."""
+        rows = [row async for row in self._session.history() if not isinstance(row, plait.Damaged)]
+        summaries = {row.id for row in rows if row.overlay is not None and row.overlay.summary is not None}
+        entries = _entries(rows) if summaries else []
+        end = max((n for n, entry in enumerate(entries, 1) if entry.id in summaries), default=0)
+        head, tail = entries[:end], entries[end:]
+        for at in range(len(given) - len(tail), len(head), -1) if tail and head else ():
+            if all(map(self._is, given[at:], tail)):
+                return [*(entry.message for entry in head), *given[at:]]
+        return given
+
+    def _is(self, message: ModelMessage, entry: ConversationEntry) -> bool:
+        return self._ids.get(id(message)) == entry.id or message == entry.message
 
     async def _save(self, messages: Sequence[ModelMessage]) -> None:
         new: list[ModelMessage] = []
@@ -509,5 +601,6 @@ class Saving(AbstractCapability[Any]):
             new.append(message)
         if new:
             new.reverse()
-            await self._session.append_many(_dumped(new), format=FORMAT)
-            self._seen.update((id(message), message) for message in new)
+            stored = await self._session.append_many(_dumped(new), format=FORMAT)
+            for message, written in zip(new, stored, strict=True):
+                self._seen[id(message)], self._ids[id(message)] = message, written.id

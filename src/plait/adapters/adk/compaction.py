@@ -34,7 +34,7 @@ class Compaction:
     """When and how the session service compacts: once more than `tokens` would go to the model.
 
     `summary_model` makes the summaries; without one the agent's own model does, which `CompactionPlugin`
-    tells the service of. Neither is given any tools. `reserved_tokens` stand for what the service cannot
+    tells the service of. Neither is given any tools, and what they use is added to the session's usage. `reserved_tokens` stand for what the service cannot
     see: instructions, tools, examples. The other arguments are those of `plait.compact_function`.
     """
 
@@ -49,8 +49,9 @@ class Compaction:
 class Compactor:
     """What a session service does about compaction; nothing if it was given none."""
 
-    def __init__(self, compaction: Compaction | None) -> None:
+    def __init__(self, compaction: Compaction | None, agent: str) -> None:
         self._compaction = compaction
+        self._agent = agent
         self._models: weakref.WeakKeyDictionary[AsyncSession, BaseLlm] = weakref.WeakKeyDictionary()
         self._ready: weakref.WeakKeyDictionary[AsyncSession, list[Change]] = weakref.WeakKeyDictionary()
         self._events: OrderedDict[str, Event] = OrderedDict()
@@ -85,7 +86,8 @@ class Compactor:
         held = weakref.ref(handle)
 
         async def summarize(prompt: str) -> str:
-            return await summary(self._model(held()), prompt)
+            handle = held()
+            return await summary(self._model(handle), prompt, handle)
 
         handle.on_compaction(compact_function(summarize, **keep))
         handle.compact_after(asked.tokens, prompt_tokens=asked.reserved_tokens)
@@ -113,7 +115,7 @@ class Compactor:
         assert overlay is not None
         event = self._events.pop(overlay.id, None)
         if event is None:
-            event = await _summary_event(handle, message, leaf)
+            event = await _summary_event(handle, message, leaf, self._agent)
         if not overlay.stale:
             self._events[overlay.id] = event
         while len(self._events) > EVENTS:
@@ -121,10 +123,10 @@ class Compactor:
         return event.model_copy(deep=True)
 
 
-async def _summary_event(handle: AsyncSession, message: Message, leaf: str) -> Event:
+async def _summary_event(handle: AsyncSession, message: Message, leaf: str, author: str) -> Event:
     overlay = message.overlay
     assert overlay is not None
-    author, invocation, at = "model", message.id, message.created_at.timestamp()
+    invocation, at = message.id, message.created_at.timestamp()
     delta: dict[str, Any] = {}
     artifacts: dict[str, int] = {}
     async for covered in handle.transcript(leaf, after_seq=overlay.from_seq - 1, before_seq=overlay.to_seq + 1):
@@ -146,14 +148,19 @@ async def _summary_event(handle: AsyncSession, message: Message, leaf: str) -> E
     )
 
 
-async def summary(model: BaseLlm, prompt: str) -> str:
-    """What a model answers to a prompt, without tools: its words, not its thoughts."""
+async def summary(model: BaseLlm, prompt: str, handle: AsyncSession | None) -> str:
+    """What a model answers to a prompt, without tools: its words, not its thoughts. What it used is the session's usage."""
     request = LlmRequest(model=model.model, contents=[types.Content(role="user", parts=[types.Part(text=prompt)])])
     words: list[str] = []
+    used: types.GenerateContentResponseUsageMetadata | None = None
     async for response in model.generate_content_async(request, stream=False):
+        used = response.usage_metadata or used
         for part in (response.content and response.content.parts) or ():
             if part.text and not part.thought:
                 words.append(part.text)
+    if used is not None and handle is not None:
+        asked, said = used.prompt_token_count or 0, used.candidates_token_count or 0
+        await handle.sessions.add_usage(handle.id, input_tokens=asked, output_tokens=said)
     return "".join(words)
 
 

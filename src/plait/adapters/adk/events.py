@@ -17,6 +17,8 @@ from pydantic import ValidationError
 
 from plait import Message, messages_as
 from plait.adapters.adk.exact import Note, restored, written
+from plait.formats.crossing import Crossing
+from plait.formats.writers.adk import AGENT
 from plait.logic.shape import is_object
 from plait.model import Json
 
@@ -75,6 +77,40 @@ def events_of(message: Message) -> list[Event]:
             content=types.Content(role=role, parts=[types.Part(text=message.text)]),
         )
     ]
+
+
+class Along:
+    """Makes events of the messages of a path, given in their order, those of other frameworks among them.
+
+    One event may be several of another framework's messages, and only the call says the name of the tool that
+    a result is of. What a model said elsewhere is said by the agent that spoke last before it, or by
+    `agent`: to any other one ADK shows it as a stranger's words. `mixed`: whether there are such messages.
+    """
+
+    def __init__(self, agent: str, *, mixed: bool) -> None:
+        self._agent = agent
+        self._crossing = Crossing("adk") if mixed else None
+
+    def take(self, message: Message) -> list[Event]:
+        """The events that are complete with this message."""
+        return events_of(message) if self._crossing is None else self._made(self._crossing.take(message))
+
+    def end(self) -> list[Event]:
+        """The rest."""
+        return [] if self._crossing is None else self._made(self._crossing.rest())
+
+    def _made(self, written: list[tuple[Json, Message]]) -> list[Event]:
+        events: list[Event] = []
+        for item, source in written:
+            if source.format == "adk":
+                events += events_of(source)
+                if item.get("author") not in (None, "", "user"):
+                    self._agent = AGENT  # from here on the crossing names another itself
+                continue
+            if item["author"] == AGENT:
+                item["author"] = self._agent
+            events.append(Event.model_validate(item))
+        return events
 
 
 def delta_of(message: Message) -> dict[str, Any]:

@@ -30,8 +30,9 @@ from plait import (
 )
 from plait.adapters.adk import scopes, states
 from plait.adapters.adk.compaction import Compaction, Compactor
-from plait.adapters.adk.events import events_of, packed
+from plait.adapters.adk.events import Along, packed
 from plait.adapters.adk.states import States
+from plait.formats.writers.adk import AGENT
 from plait.logic.blocks import BlockLike
 from plait.model import Json
 
@@ -50,16 +51,23 @@ class PlaitSessionService(BaseSessionService):
     metadata, compaction) make no session stale.
 
     An event that was stored already, with the same id and content, is not stored again. `compaction`
-    summarizes long sessions: see `Compaction`.
+    summarizes long sessions: see `Compaction`. `agent` names the agent whose words those are to be that a
+    model said under another framework, before any agent of ADK's spoke: to every other agent they are a stranger's.
     """
 
     def __init__(
-        self, sessions: AsyncSessions, *, on_stale: OnStale = "raise", compaction: Compaction | None = None
+        self,
+        sessions: AsyncSessions,
+        *,
+        on_stale: OnStale = "raise",
+        compaction: Compaction | None = None,
+        agent: str = AGENT,
     ) -> None:
         if on_stale not in ("raise", "merge", "branch"):
             raise UsageError(f"on_stale is 'raise', 'merge' or 'branch', not {on_stale!r}")
         self.sessions = sessions
-        self.compactor = Compactor(compaction)
+        self.compactor = Compactor(compaction, agent)
+        self._agent = agent
         self._on_stale = on_stale
         self._states = States(sessions)
         self._handles: OrderedDict[tuple[str, str, str], AsyncSession] = OrderedDict()
@@ -248,10 +256,10 @@ class PlaitSessionService(BaseSessionService):
         known = {event.id for event in session.events}
         last = await handle.get(expected) if expected else None
         after = last.seq if isinstance(last, Message) else None
-        async for message in handle.transcript(stored.parent_id, after_seq=after):
-            if isinstance(message, Message) and message.id not in known:
-                for event in events_of(message):
-                    self._commit_event_to_session(session, event)
+        rows = [row async for row in handle.transcript(stored.parent_id, after_seq=after)]
+        for event in await self._along(handle, rows, stored.parent_id):
+            if event.id not in known:
+                self._commit_event_to_session(session, event)
         user, app = session.user_id, session.app_name
         session.state.update(states.joined(await self._states.app(app), await self._states.user(app, user), {}))
 
@@ -272,24 +280,29 @@ class PlaitSessionService(BaseSessionService):
 
     async def _events(self, handle: AsyncSession, leaf: str | None, config: GetSessionConfig | None) -> list[Event]:
         """The events of a path, as far back as `config` says."""
-        events: list[Event] = []
         most = config.num_recent_events if config is not None else None
-        if leaf is None or most == 0:
-            return events
         since = config.after_timestamp if config is not None else None
-        async for message in handle.history(leaf, newest_first=True):
-            for event in reversed(await self._read(handle, message, leaf)):
-                if len(events) == most or (since is not None and event.timestamp < since):
-                    return events[::-1]
-                events.append(event)
-        return events[::-1]
+        if leaf is None or most == 0:
+            return []
+        events = await self._along(handle, await _rows(handle, leaf, most, since), leaf)
+        old = [n for n, event in enumerate(events, 1) if since is not None and event.timestamp < since]
+        return events[max(old[-1] if old else 0, 0 if most is None else len(events) - most) :]
 
-    async def _read(self, handle: AsyncSession, message: Message | Damaged, leaf: str) -> list[Event]:
-        if isinstance(message, Damaged):
-            return [Event(id=message.id, author="model", invocation_id=message.id, error_message=message.reason)]
-        if message.overlay is not None:
-            return [await self.compactor.summary_event(handle, message, leaf)]
-        return events_of(message)
+    async def _along(self, handle: AsyncSession, rows: list[Message | Damaged], leaf: str) -> list[Event]:
+        """The events that rows of a path are, oldest first; what is damaged says so, a summary is one event."""
+        along = Along(self._agent, mixed=not all(map(_is_alone, rows)))
+        events: list[Event] = []
+        for row in rows:
+            if isinstance(row, Message) and row.overlay is None:
+                events += along.take(row)
+                continue
+            events += along.end()
+            if isinstance(row, Damaged):
+                failed = Event(id=row.id, author=self._agent, invocation_id=row.id, error_message=row.reason)
+                events.append(failed)
+            else:
+                events.append(await self.compactor.summary_event(handle, row, leaf))
+        return events + along.end()
 
     async def _info(self, app: str, user: str, id: str) -> SessionInfo | None:
         if not id.strip() or id == scopes.SHELF:
@@ -324,6 +337,31 @@ class PlaitSessionService(BaseSessionService):
         if lock is None:
             lock = self._locks[key] = asyncio.Lock()
         return lock
+
+
+async def _rows(handle: AsyncSession, leaf: str, most: int | None, since: float | None) -> list[Message | Damaged]:
+    """A path's rows, oldest first, with all that the newest `most` events are made of, or those since a time."""
+    rows: list[Message | Damaged] = []
+    begun = 0
+    async for row in handle.history(leaf, newest_first=True):
+        rows.append(row)
+        if not (_is_alone(row) or row.role == "user"):
+            continue  # of another framework: what makes one event with it, or names its tool, may stand before
+        begun += 1
+        if begun == most or (since is not None and _said_at(row) < since):
+            break
+    return rows[::-1]
+
+
+def _is_alone(row: Message | Damaged) -> bool:
+    """Whether it is one event, whatever stands before it."""
+    return isinstance(row, Damaged) or row.overlay is not None or row.format == "adk"
+
+
+def _said_at(row: Message | Damaged) -> float:
+    if isinstance(row, Message) and row.format == "adk":
+        return float(row.content["timestamp"])
+    return row.created_at.timestamp() if isinstance(row, Message) else float("inf")
 
 
 def _end(session: Session) -> str:

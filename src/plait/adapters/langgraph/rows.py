@@ -19,6 +19,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+import plait
+from plait.formats.crossing import Crossing
+
 log = logging.getLogger("plait")
 FORMAT: Final = "langchain"
 CLASSES: Final[dict[str, type[BaseMessage]]] = {
@@ -35,11 +38,15 @@ _ATOMS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class Place(NamedTuple):
-    """Where a message is in the session."""
+    """Where a message is in the session: its last row's id there, the seq and the parent of its first.
+
+    `foreign`: in another framework's words. Then one message may be several rows, or several be one place.
+    """
 
     id: str
     seq: int
     parent_id: str | None
+    foreign: bool = False
 
 
 def kind_of(message: BaseMessage) -> str:
@@ -76,6 +83,39 @@ def restore(row: dict[str, Any], serde: Any) -> BaseMessage:
         log.warning("a message's class is not there any more; what it said is shown as a %s message", row["type"])
     data = row["data"]
     return CLASSES.get(row["type"], HumanMessage)(**({"content": ""} | data))
+
+
+class Found:
+    """The graph's messages that rows of a session are, given in their order, each with where it is.
+
+    What other frameworks wrote is read as LangChain's messages. `end` where the path is left: what follows goes on
+    with nothing but the names of the tools that were called.
+    """
+
+    def __init__(self, serde: Any) -> None:
+        self._serde = serde
+        self._crossing: Crossing | None = None
+        self._open: list[plait.Message] = []
+        self._last: Place | None = None
+
+    def take(self, row: plait.Message) -> list[tuple[BaseMessage, Place]]:
+        """The messages that are complete with this row."""
+        if row.format == FORMAT and self._crossing is None:
+            return [(restore(row.to_dict(), self._serde), Place(row.id, row.seq, row.parent_id))]
+        self._crossing = self._crossing or Crossing("langchain")
+        self._open.append(row)
+        return [self._made(item, source) for item, source in self._crossing.take(row)]
+
+    def end(self) -> list[tuple[BaseMessage, Place]]:
+        """The rest."""
+        return [] if self._crossing is None else [self._made(*one) for one in self._crossing.rest()]
+
+    def _made(self, item: Any, source: plait.Message) -> tuple[BaseMessage, Place]:
+        if self._last is None or self._last.id != source.id:
+            first = self._open[0]
+            self._open = [row for row in self._open if row.seq > source.seq]
+            self._last = Place(source.id, first.seq, first.parent_id, source.format != FORMAT)
+        return restore(item, self._serde), self._last
 
 
 def texts(row: dict[str, Any]) -> list[str]:

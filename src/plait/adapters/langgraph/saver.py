@@ -295,12 +295,23 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         if isinstance(error, NotFoundError):  # somebody deleted from the session what this process knew
             self._threads.forget(thread_id)
             return self._threads.of(thread_id)
+        adopted = False
         for _, chain in chains:
             for id, row in chain:
                 found = yield on(thread_id, "get", id)
                 if found is not None:
                     thread.learn(id, row, found, self.serde)
+                if isinstance(found, plait.Message) and found.format != rows.FORMAT and not adopted:
+                    thread.adopt((yield from self._written_by_others(thread_id)))
+                    adopted = True
         return thread
+
+    def _written_by_others(self, thread_id: str) -> Work[builtins.list[tuple[BaseMessage, rows.Place]]]:
+        """The active path as the graph's messages: what it is given of a conversation begun under another framework."""
+        reading = rows.Found(self.serde)
+        path = yield all_of(thread_id, "transcript")
+        found = [one for row in path if isinstance(row, plait.Message) for one in reading.take(row)]
+        return found + reading.end()
 
     def _put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
@@ -392,14 +403,17 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
             return values.load(self.serde, values.whole(stored, texts.get))
         listed = Listed()
         messages: builtins.list[BaseMessage] = []
+        reading = rows.Found(self.serde)
         for segment in unpack_segments(stored):
+            made: builtins.list[tuple[BaseMessage, rows.Place]] = []
             for found in (yield from _segment(thread_id, segment)):
                 if isinstance(found, plait.Damaged):
                     log.error("message %r of thread %r is damaged and left out: %s", found.id, thread_id, found.reason)
-                    continue
-                for message in _restored(found, self.serde):
-                    messages.append(message)
-                    listed.add(message, rows.Place(found.id, found.seq, found.parent_id))
+                else:
+                    made += reading.take(found)
+            for message, place in made + reading.end():
+                messages.append(message)
+                listed.add(message, place)
         if remember:
             thread = self._threads.of(thread_id)
             thread.remember(namespace, channel, listed)
@@ -727,13 +741,6 @@ def _segment(thread_id: str, segment: Sequence[Any]) -> Work[list[plait.Message 
             return found
     log.warning("the last messages of a list in thread %r were deleted: it is read without them", thread_id)
     return []
-
-
-def _restored(found: plait.Message, serde: Any) -> Sequence[BaseMessage]:
-    """The graph's message; what somebody has put in its place in another format, as that would be one."""
-    if found.format == rows.FORMAT:
-        return [rows.restore(found.to_dict(), serde)]
-    return [rows.restore(row, serde) for row in plait.messages_as([found], "langchain")]
 
 
 def _moved(key: bytes, body: bytes, seqs: dict[int, int]) -> bytes:

@@ -7,13 +7,14 @@ filled by what is read and what is written, and may be forgotten at any time.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any, Final
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 import plait
 from plait.adapters.langgraph import layout, rows, values
@@ -51,7 +52,9 @@ class Listed:
 
     def _extend(self, place: Place) -> None:
         before = self.places[-1] if self.places else None
-        if before is not None and place.parent_id == before.id:
+        if before is not None and place.id == before.id:
+            pass  # two messages that one row is: it is read once, and says both
+        elif before is not None and place.parent_id == before.id:
             self.segments[-1] = [self.segments[-1][0], place.id, before.id]
         else:
             first = 0 if before is None and place.parent_id is None else place.seq
@@ -105,6 +108,8 @@ class Thread:
         self.lists: dict[tuple[str, str], Listed] = {}
         self.newest: Listed | None = None
         self.known: dict[str, tuple[type[BaseMessage], dict[str, Any], Place]] = {}
+        self.shared: dict[str, list[str | None]] = {}
+        """The ids of the messages that are one place together, by its id."""
         self.taken: set[str] = set()
         """Ids that the write which is being made gives out."""
         self.there: set[str] = set()
@@ -119,10 +124,12 @@ class Thread:
         """Where the messages of a list are, or are to be: those that are in the session already stay where they are."""
         base = self.lists.get((namespace, channel)) or self.newest or Listed()
         n = base.common(messages)
+        while 0 < n < len(base.places) and base.places[n - 1].id == base.places[n].id:
+            n -= 1
         laid = Laid(base.first(n))
         cursor = n
-        for message in messages[n:]:
-            place = self._known(message)
+        for at, message in enumerate(messages[n:], n):
+            place = self._known(messages, at)
             if place is None and message.id is None:
                 cursor, place = _found(base, cursor, message)
             if place is None:
@@ -130,7 +137,20 @@ class Thread:
             laid.listed.add(message, place)
         return laid
 
-    def _known(self, message: BaseMessage) -> Place | None:
+    def _known(self, messages: Sequence[BaseMessage], at: int) -> Place | None:
+        """Where a message is in the session; nowhere, if what is read from there would not be what stands here."""
+        place = self._unchanged(messages[at])
+        if place is None or not place.foreign:
+            return place
+        if _is_answer(messages[at]) and not _is_called(messages[:at], messages[at]):
+            return None  # the call alone says the tool's name
+        ids = self.shared.get(place.id, [messages[at].id])
+        first = max(at - ids.index(messages[at].id), 0) if messages[at].id in ids else 0
+        together = messages[first : first + len(ids)]
+        whole = [message.id for message in together] == ids and all(map(self._unchanged, together))
+        return place if whole else None
+
+    def _unchanged(self, message: BaseMessage) -> Place | None:
         found = self.known.get(message.id or "")
         if found is None or found[0] is not type(message) or found[1] != message.__dict__:
             return None
@@ -178,6 +198,9 @@ class Thread:
             id = listed.said[n].get("id")
             if id:
                 self.known[id] = (listed.types[n], listed.said[n], listed.places[n])
+        self._share(
+            [(one.get("id"), place) for one, place in zip(listed.said[start:], listed.places[start:], strict=True)]
+        )
         self.lists[namespace, channel] = self.newest = listed
 
     def learn(self, id: str, row: dict[str, Any], message: Any, serde: Any) -> None:
@@ -189,6 +212,19 @@ class Thread:
             if own:
                 place = Place(message.id, message.seq, message.parent_id)
                 self.known[own] = (type(restored), rows.snapshot(restored), place)
+
+    def adopt(self, found: Sequence[tuple[BaseMessage, Place]]) -> None:
+        """Know what others wrote to the session, so that a graph which is given it stores nothing of it again."""
+        for message, place in found:
+            if message.id:
+                self.known[message.id] = (type(message), rows.snapshot(message), place)
+        self._share([(message.id, place) for message, place in found])
+
+    def _share(self, found: Iterable[tuple[str | None, Place]]) -> None:
+        for place, several in itertools.groupby(found, key=lambda one: one[1]):
+            ids = [id for id, _ in several]
+            if len(ids) > 1:
+                self.shared[place.id] = ids
 
     # -- texts that need not be written twice
 
@@ -260,6 +296,15 @@ def _found(base: Listed, start: int, message: BaseMessage) -> tuple[int, Place |
         if base.is_at(n, message):
             return n + 1, base.places[n]
     return start, None
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, ToolMessage)
+
+
+def _is_called(before: Sequence[BaseMessage], answer: Any) -> bool:
+    called = (call for message in reversed(before) for call in getattr(message, "tool_calls", ()))
+    return any(call["id"] == answer.tool_call_id for call in called)
 
 
 def _can_be(id: str) -> bool:

@@ -1,0 +1,133 @@
+"""A conversation begun under one framework, killed in the middle or not, goes on under itself and under every other."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plait
+from tests.adapters.frameworks import (
+    FRAMEWORKS,
+    MEMORY,
+    Shown,
+    Turn,
+    chat_of,
+    have,
+    is_there,
+    user_of,
+    weather_in,
+)
+from tests.dose import SOAK
+
+ROOT = Path(__file__).parents[2]
+NAMES = list(FRAMEWORKS)
+PATIENCE_S = 250
+
+pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
+
+
+def needs(*names: str) -> None:
+    for name in names:
+        if not is_there(name):
+            pytest.skip(f"{FRAMEWORKS[name][0]} is not installed: make adapters")
+
+
+def both(*cities: str) -> list[Shown]:
+    """Two calls, and their results after both."""
+    return [*(("call", f"weather {city}") for city in cities), *(("result", f"sun in {city}") for city in cities)]
+
+
+def in_turns(shown: list[Shown]) -> list[Shown]:
+    """Calls and results that stand together with the calls first, for providers take call, result, call, result as well."""
+    found: list[Shown] = []
+    for is_tools, run in itertools.groupby(shown, key=lambda one: one[0] in ("call", "result")):
+        together = list(run)
+        found += sorted(together, key=lambda one: one[0]) if is_tools else together
+    return found
+
+
+async def roles(sessions: plait.AsyncSessions) -> list[str]:
+    return [message.role async for message in chat_of(sessions).history() if isinstance(message, plait.Message)]
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(NAMES, 2)))
+async def test_a_conversation_goes_on_under_another_framework_and_comes_back(
+    first: str, second: str, tmp_path: Path
+) -> None:
+    needs(first, second)
+    async with plait.open_async(tmp_path / "store.db", durability="process") as sessions:
+        await have(sessions, first, "Lyon, Oslo?", weather_in("Lyon", "Oslo"), "Sun.")
+        before = [message async for message in chat_of(sessions).history()]
+        other = await have(sessions, second, "Rome, Nice?", weather_in("Rome", "Nice"), "Sun too.", stream=True)
+        begun = [("user", "Lyon, Oslo?"), *both("Lyon", "Oslo"), ("model", "Sun."), ("user", "Rome, Nice?")]
+        gone_on = [*begun, *both("Rome", "Nice")]
+        assert list(map(in_turns, other.shown)) == [begun, gone_on]
+        back = await have(sessions, first, "Thanks.", "Welcome.")
+        assert list(map(in_turns, back.shown)) == [[*gone_on, ("model", "Sun too."), ("user", "Thanks.")]]
+        known = back.shown[-1]
+        other = await have(sessions, second, "Bye.", "Goodbye.")
+        assert list(map(in_turns, other.shown)) == [[*in_turns(known), ("model", "Welcome."), ("user", "Bye.")]]
+        assert other.prompts == back.prompts, "one frozen prompt"
+        after = [message async for message in chat_of(sessions).history()]
+        assert [m.to_json() for m in after[: len(before)]] == [m.to_json() for m in before]  # type: ignore[union-attr]
+        assert [hit.role for hit in await chat_of(sessions).search("Welcome")] == ["assistant"]
+        totals = await chat_of(sessions).totals()
+        assert totals.messages == len(after), "nothing is stored twice, on this branch or another"
+        assert await sessions.doctor() == []
+
+
+@pytest.mark.parametrize("how", ["whole", "streamed"])
+@pytest.mark.parametrize("first", NAMES)
+async def test_a_run_killed_between_call_and_result_goes_on_in_another_process_under_every_framework(
+    first: str, how: str, tmp_path: Path
+) -> None:
+    needs(first)
+    file = tmp_path / "store.db"
+    (prompt, *_) = killed(file, first, how)
+    async with plait.open_async(file) as sessions:
+        cut = [message async for message in chat_of(sessions).history()]
+        block = await user_of(sessions).session("s", context=[MEMORY]).context.block("memory")
+        assert block is not None and block.content == "Likes sun."
+    everyone = how == "whole" or SOAK  # what is stored is the same: once is enough in short
+    for name in filter(is_there, NAMES if everyone else [first]):
+        copied = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-{name}")) / "store.db"
+        async with plait.open_async(copied, durability="process") as sessions:
+            again = await have(sessions, name, "Again?", weather_in("Lyon", "Oslo"), "Sun.", stream=how == "streamed")
+            assert set(again.prompts) == {prompt}, "the prompt stays frozen in every process and framework"
+            check(again)
+            kept = [message async for message in chat_of(sessions).history()]
+            assert [m.to_json() for m in kept[: len(cut)]] == [m.to_json() for m in cut]  # type: ignore[union-attr]
+            assert [r for r in (await roles(sessions)) if r in ("user", "assistant")][-1] == "assistant"
+            legal = [message async for message in chat_of(sessions).history(for_model=True)]
+            assert plait.NO_RESULT not in legal[-1].to_json()  # type: ignore[union-attr]
+
+
+def check(turn: Turn) -> None:
+    """What was said before the kill is shown, and after it the calls with their results."""
+    shown = in_turns(turn.shown[-1])
+    hello = [("user", "Hello."), ("call", "set_context Likes sun.")]
+    assert shown[:2] == hello and shown[3] == ("model", "Hi.")
+    assert shown[-5:] == [("user", "Again?"), *both("Lyon", "Oslo")]
+
+
+def killed(file: Path, name: str, how: str) -> list[str]:
+    """Have the turns of `frameworks` in a process that does not survive the second; the prompts of the first."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.adapters.frameworks", str(file), name, how],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "OPENAI_API_KEY": "none"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found

@@ -46,9 +46,9 @@ def main(arguments: list[str] | None = None) -> None:
     found = rows(ledger, amount)
     chosen.out.mkdir(parents=True, exist_ok=True)
     report.write_json(chosen.out / "results.json", about, found, ledger)
-    print(report.heading(about), report.table(found), sep="\n\n")
+    print(report.heading(about), report.table(found) + report.failures(ledger), sep="\n\n")
     if chosen.docs:
-        report.write_docs(ROOT / "docs/benchmarks.md", about, found)
+        report.write_docs(ROOT, about, found, ledger)
     if not chosen.only:
         picture(ROOT / "docs/images" if chosen.docs else chosen.out, ledger, amount)
 

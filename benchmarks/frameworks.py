@@ -99,10 +99,10 @@ def main(arguments: list[str] | None = None) -> None:
     dose = replace(QUICK if asked.quick else NORMAL, rounds=asked.rounds)
     about = report.machine(asked.folder, asked.rounds, PACKAGES)
     ledger = measure(dose, asked.folder, asked.only)
-    text = f"{report.heading(about)}\n\n{report.aligned([HEADINGS, *lines(ledger, dose)])}\n\n{NOTHING}"
+    text = f"{report.heading(about)}\n\n{report.aligned([HEADINGS, *lines(ledger, dose)])}{report.failures(ledger)}\n\n{NOTHING}"
     print(text)
     if asked.docs:
-        report.put(ROOT / "docs/benchmarks.md", "frameworks", text)
+        report.put(ROOT, "frameworks", text)
 
 
 if __name__ == "__main__":

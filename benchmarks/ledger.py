@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,8 @@ class Ledger:
         self.figures: defaultdict[str, dict[str, list[float]]] = defaultdict(dict)
         self.absent: dict[str, str] = {}
         """Subjects that could not take part, and why."""
+        self.failed: Counter[tuple[str, str]] = Counter()
+        """How many appends of a peer raised an error of a kind, which plait's may not."""
 
     def note(self, measure: str, subject: str, value: float) -> None:
         self.figures[measure].setdefault(subject, []).append(value)

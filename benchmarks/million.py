@@ -223,7 +223,7 @@ def main(arguments: list[str] | None = None) -> None:
     text = f"{report.heading(about)}\n\n{report.table(list(rows(ledger)))}"
     print(text)
     if asked.docs:
-        report.put(ROOT / "docs/benchmarks.md", "million", text)
+        report.put(ROOT, "million", text)
 
 
 if __name__ == "__main__":

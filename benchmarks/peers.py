@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ledger import Ledger
 from benchmarks.subjects import SYNCHRONOUS, Durability, RawInsertOrjson, Subject
 from benchmarks.workload import Item
 
@@ -293,6 +294,18 @@ def _tune(engine: Any, durability: Durability) -> None:
 
 SQLALCHEMY_BASED: tuple[type[Subject], ...] = (OpenAISQLAlchemy, LangChainSQL, ADKDatabase)
 PEERS: tuple[type[Subject], ...] = (OpenAISQLite, *SQLALCHEMY_BASED)
+
+
+async def append_or_note(ledger: Ledger, store: Subject, session: str, item: Item) -> bool:
+    """Append, and answer whether it was done: a peer that gives up, as on a locked file, is noted; plait may not."""
+    try:
+        await store.append(session, item)
+    except Exception as error:
+        if type(store).__module__ != __name__:
+            raise
+        ledger.failed[store.name, type(error).__name__] += 1
+        return False
+    return True
 
 
 async def missing(folder: Path, kinds: Iterable[type[Subject]] = (*PEERS, RawInsertOrjson)) -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.cases.lengths import SIZE
 from benchmarks.dose import Dose
-from benchmarks.ledger import Ledger
+from benchmarks.ledger import Ledger, median
 from benchmarks.peers import PEERS, OpenAISQLite
 from benchmarks.subjects import PlaitAsync, PlaitSync, RawInsert, RawTransaction
+
+if TYPE_CHECKING:
+    from benchmarks.langgraph_growth import Growth
 
 COLOURS: Final = {
     PlaitSync.name: "#0072b2",
@@ -21,12 +24,51 @@ COLOURS: Final = {
     "OpenAI SQLAlchemySession": "#e69f00",
     "LangChain SQLChatMessageHistory": "#009e73",
     "ADK DatabaseSessionService": "#cc79a7",
+    "SqliteSaver": "#d55e00",
 }
 NAMES: Final = {RawInsert.name: "SQLite alone, bare INSERT", RawTransaction.name: "SQLite alone, same statements"}
 
 
 def draw_all(folder: Path, ledger: Ledger, dose: Dose) -> list[Path]:
     """Draw what was measured; the files written. Raises `ImportError` without matplotlib."""
+    _begin()
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        _append_by_length(folder / "append-by-length.svg", ledger, dose),
+        _rate_by_callers(folder / "rate-by-callers.svg", ledger, dose),
+        _load_time(folder / "load-time.svg", ledger, dose),
+        _bytes_on_disk(folder / "bytes-on-disk.svg", ledger),
+    ]
+
+
+def growth(path: Path, growths: Mapping[str, Growth], text: int) -> Path:
+    """How savers grow on disk over the turns of a thread with so many bytes of text in each, and what a put costs."""
+    _begin()
+    from matplotlib import pyplot
+
+    figure, (sizes, puts) = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
+    figure.suptitle(f"A LangGraph thread, {text // 2 // 1024} KB asked and as much answered in each turn", fontsize=12)
+    for name, found in growths.items():
+        turns, window = range(1, len(found.sizes) + 1), max(1, len(found.sizes) // 20)
+        sizes.plot(turns, [size / 1e6 for size in found.sizes], color=COLOURS[name], label=name)
+        middles = [found.cpu[at : at + window] for at in range(0, len(turns) - window + 1, window)]
+        xs = [(n + 0.5) * window for n in range(len(middles))]
+        puts.plot(xs, [median(times) * 1e3 for times in middles], color=COLOURS[name], label=name)
+    longest = max(len(found.sizes) for found in growths.values())
+    turns = range(1, longest + 1)
+    sizes.plot(turns, [turn * text / 1e6 for turn in turns], color="#777777", ls="--", label="the text itself")
+    sizes.set_yscale("log")
+    sizes.set_ylabel("bytes on disk (MB, logarithmic)")
+    puts.set_ylim(bottom=0)
+    puts.set_ylabel("CPU time of a put (ms)")
+    for axes in (sizes, puts):
+        axes.set_xlabel("turns")
+        axes.legend()
+    return _save(figure, path)
+
+
+def _begin() -> None:
+    """The same look for each."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -43,13 +85,6 @@ def draw_all(folder: Path, ledger: Ledger, dose: Dose) -> list[Path]:
             "legend.frameon": False,
         }
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    return [
-        _append_by_length(folder / "append-by-length.svg", ledger, dose),
-        _rate_by_callers(folder / "rate-by-callers.svg", ledger, dose),
-        _load_time(folder / "load-time.svg", ledger, dose),
-        _bytes_on_disk(folder / "bytes-on-disk.svg", ledger),
-    ]
 
 
 def _axes(title: str) -> tuple[Any, Any]:

@@ -1,6 +1,9 @@
-"""PostgreSQL: `python -m benchmarks.postgres` measures plait on a server beside psycopg itself and LangGraph's saver.
+"""PostgreSQL: plait on a server beside psycopg itself and LangGraph's saver.
 
-Needs a server: `--url`, or the tests' own, started for the run. Figures are ratios of one run, medians of its rounds.
+    python -m benchmarks.postgres                         # --rounds 7, --each 200
+    python -m benchmarks.postgres --docs                  # write the table into docs/benchmarks.md
+
+Needs a server: `--url`, or the tests' own, started for the run with its fsync on. Figures are medians of the rounds of one run.
 """
 
 from __future__ import annotations
@@ -8,17 +11,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import tempfile
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import psycopg
 
 import plait
+from benchmarks import report
+from benchmarks.goals import Row
 from benchmarks.ledger import Ledger, median, now, quiet_memory
 from benchmarks.run import say
 from benchmarks.workload import Item, conversation
@@ -27,7 +34,13 @@ from plait.store._async.store import AsyncPlanStore
 from plait.store.postgres.driver import PostgresDriver
 from plait.store.postgres.settings import Settings
 
+ROOT = Path(__file__).parents[1]
 CALLERS = (1, 16, 64)
+HEADINGS: Final = (
+    "what", "plait", "over raw psycopg", "over the same plans on 16 connections", "over LangGraph AsyncPostgresSaver",
+    "plait under LangGraph over that",
+)  # fmt: skip
+PACKAGES: Final = ("psycopg", "langgraph", "langgraph-checkpoint-postgres", "msgspec")
 Append = Callable[[int, Item], Awaitable[None]]
 
 _UPDATE = """UPDATE plait.session SET next_seq = %s, leaf = %s, version = %s, messages = messages + 1, bytes = bytes + %s,
@@ -44,6 +57,7 @@ class Raw:
     """psycopg, one connection a caller: the same UPDATE and INSERTs as plait's append, in one pipeline."""
 
     name = "raw psycopg"
+    share = 1.0
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -91,6 +105,7 @@ class Plait:
     """plait as it is: appends of many callers share transactions."""
 
     name = "plait"
+    share = 1.0
     driver: type[PostgresDriver] = PostgresDriver
 
     def __init__(self, url: str) -> None:
@@ -133,34 +148,42 @@ class Pooled(Plait):
 
 
 class LangGraphSaver:
-    """LangGraph's AsyncPostgresSaver: a checkpoint that holds the whole list, after each message."""
+    """LangGraph's AsyncPostgresSaver: a checkpoint that holds the whole list, after each message, as a graph's step puts it."""
 
     name = "LangGraph AsyncPostgresSaver"
+    share = 0.1
+    """Of the appends of others: what it writes grows with the square of them."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._messages: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+        self._messages: defaultdict[int, list[Any]] = defaultdict(list)
         self._configs: dict[int, Any] = {}
+        self._saver: Any = None
 
     async def open(self) -> None:
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
-        self._ends = AsyncPostgresSaver.from_conn_string(self._url)
+        self._ends: Any = AsyncPostgresSaver.from_conn_string(self._url)
         self._saver = await self._ends.__aenter__()
         await self._saver.setup()
+        self._begin()
+
+    def _begin(self) -> None:
         for n in range(max(CALLERS)):
-            self._configs[n] = {"configurable": {"thread_id": str(uuid4()), "checkpoint_ns": ""}}
+            self._configs[n] = {"configurable": {"thread_id": f"{self.name} {uuid4()}", "checkpoint_ns": ""}}
 
     async def append(self, n: int, item: Item) -> None:
+        from langchain_core.messages import AIMessage
         from langgraph.checkpoint.base import empty_checkpoint
 
-        self._messages[n].append(item.chat())
-        count = str(len(self._messages[n]))
-        checkpoint = empty_checkpoint()
-        checkpoint["channel_values"] = {"messages": list(self._messages[n])}
-        checkpoint["channel_versions"] = {"messages": count}
-        about: Any = {"source": "loop", "step": len(self._messages[n]), "parents": {}}
-        self._configs[n] = await self._saver.aput(self._configs[n], checkpoint, about, {"messages": count})
+        messages = self._messages[n]
+        messages.append(AIMessage(item.text, id=f"{n} {len(messages)}"))
+        version = f"{len(messages):032}.0"
+        checkpoint: Any = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": list(messages)}
+        checkpoint["channel_versions"] = {"messages": version}
+        about: Any = {"source": "loop", "step": len(messages), "parents": {}}
+        self._configs[n] = await self._saver.aput(self._configs[n], checkpoint, about, {"messages": version})
 
     async def load(self, n: int) -> int:
         found = await self._saver.aget_tuple(self._configs[n])
@@ -173,11 +196,31 @@ class LangGraphSaver:
         await self._ends.__aexit__(None, None, None)
 
 
-async def measure(url: str, rounds: int, each: int, length: int) -> Ledger:
+class UnderLangGraph(LangGraphSaver):
+    """plait as LangGraph's checkpointer, given the same."""
+
+    name = "plait under LangGraph"
+
+    async def open(self) -> None:
+        from plait.adapters.langgraph import PlaitSaver
+
+        self._opened = plait.open_async(self._url)
+        await self._opened.open()
+        self._saver = PlaitSaver(self._opened)
+        self._begin()
+
+    async def close(self) -> None:
+        await self._opened.close()
+
+
+STORES: Final[tuple[Any, ...]] = (Raw, Plait, Pooled, UnderLangGraph, LangGraphSaver)
+
+
+async def measure(url: str, rounds: int, each: int) -> Ledger:
     """Every store in turn, in each round."""
     ledger = Ledger()
     stores: list[Any] = []
-    for kind in (Raw, Plait, Pooled, LangGraphSaver):
+    for kind in STORES:
         store = kind(url)
         try:
             await store.open()
@@ -189,13 +232,11 @@ async def measure(url: str, rounds: int, each: int, length: int) -> Ledger:
     for round in range(rounds):
         for callers in CALLERS:
             for store in stores if round % 2 else reversed(stores):
-                await _appends(ledger, store, callers, max(4, each // callers), items)
+                await _appends(ledger, store, callers, max(4, int(each * store.share) // callers), items)
         for store in stores:
             for measure in ("load", "last"):
                 await _reads(ledger, store, measure, max(1, each // 20))
         say(f"round {round + 1} of {rounds}")
-    if length:
-        await _long(ledger, stores[1], length, each)
     for store in stores:
         await store.close()
     return ledger
@@ -219,43 +260,38 @@ async def _reads(ledger: Ledger, store: Any, measure: str, count: int) -> None:
     busy, start, rows = time.process_time(), now(), 0
     for _ in range(count):
         rows += await read(0)
-    label = "load, a message" if measure == "load" else "last 20"
-    ledger.note(label, store.name, (now() - start) / (rows if measure == "load" else count))
-    ledger.note(
-        f"CPU of the client, {label}", store.name, (time.process_time() - busy) / (rows if measure == "load" else count)
-    )
+    label, count = ("load, a message", max(1, rows)) if measure == "load" else ("last 20", count)
+    ledger.note(label, store.name, (now() - start) / count)
+    ledger.note(f"CPU of the client, {label}", store.name, (time.process_time() - busy) / count)
 
 
-async def _long(ledger: Ledger, store: Plait, length: int, each: int) -> None:
-    """Appends and the end of a session as it grows to many messages."""
-    items, reached = conversation(500, seed=4, size=300), 0
-    for mark in [mark for mark in (1_000, 10_000, 100_000, 1_000_000, 5_000_000) if mark <= length]:
-        while reached < mark:
-            await store.seed(1, items[: min(500, mark - reached)])
-            reached += min(500, mark - reached)
-        for measure in ("append", "last"):
-            taken: list[float] = []
-            for n in range(each):
-                start = now()
-                await (store.append(1, items[n % 500]) if measure == "append" else store.last(1))
-                taken.append(now() - start)
-            ledger.note(f"{measure} at {mark:,} messages", store.name, median(taken))
-        say(f"{mark:,} messages")
-
-
-def report(ledger: Ledger) -> Iterator[str]:
-    """A line for each measure: plait over each other store."""
-    for measure, subjects in ledger.figures.items():
+def lines(ledger: Ledger) -> Iterator[tuple[str, ...]]:
+    """A line for each measure: plait's figure, and what it is of each other store's."""
+    for measure in ledger.figures:
         mine = ledger.spread(measure, Plait.name)
-        if mine is None:
-            continue
-        yield f"{measure}: {mine.median * 1e6:,.0f} µs"
-        for name in subjects:
-            ratios = ledger.ratios(measure, Plait.name, name)
-            if name != Plait.name and ratios:
-                yield f"    {median(ratios):.2f} × of {name} ({min(ratios):.2f} – {max(ratios):.2f})"
-    for name, reason in ledger.absent.items():
-        yield f"{name}: {reason}"
+        if mine is not None:
+            over = (_over(ledger, measure, Plait.name, name) for name in (Raw.name, Pooled.name, LangGraphSaver.name))
+            adapter = _over(ledger, measure, UnderLangGraph.name, LangGraphSaver.name)
+            yield measure, f"{mine.median * 1e6:,.0f} µs", *over, adapter
+
+
+def _over(ledger: Ledger, measure: str, mine: str, name: str) -> str:
+    ratios = ledger.ratios(measure, mine, name)
+    return f"{median(ratios):.2g} × ({min(ratios):.2g} – {max(ratios):.2g})" if ratios else "–"
+
+
+def goals(ledger: Ledger) -> Iterator[Row]:
+    alone = ledger.ratios("time an append, 1 callers", Plait.name, Raw.name)
+    yield Row("append, one caller, over raw psycopg doing the same in one pipeline", "≤", 1.3, "×", alone)
+    many = ledger.ratios("time an append, 64 callers", Pooled.name, Plait.name)
+    what = "append, 64 callers: rate over the same plans one by one on a pool of 16 connections"
+    yield Row(what, "≥", 3, "×", many)
+
+
+def report_of(ledger: Ledger, about: dict[str, Any]) -> str:
+    absent = "".join(f"\n\n{name}: {reason}." for name, reason in ledger.absent.items())
+    parts = (report.heading(about), report.table(list(goals(ledger))), report.aligned([HEADINGS, *lines(ledger)]))
+    return "\n\n".join(parts) + absent
 
 
 @contextmanager
@@ -280,16 +316,28 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--url", help="a database that may be written to")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--each", type=int, default=200, help="appends of one caller, in a round")
-    parser.add_argument("--length", type=int, default=0, help="how long one session is to grow, up to 5000000")
+    parser.add_argument("--docs", action="store_true", help="write the table into docs/benchmarks.md too")
     parser.add_argument("--out", type=Path, help="where the figures go as JSON")
     chosen = parser.parse_args(arguments)
-    with database(chosen.url) as url:
-        with plait.open(url) as sessions:
-            sessions.list(limit=1)  # the schema is there from here on
-        ledger = asyncio.run(measure(url, chosen.rounds, chosen.each, chosen.length))
-    print(*report(ledger), sep="\n")
+    about = report.machine(Path(tempfile.gettempdir()), chosen.rounds, PACKAGES)
+    with warnings.catch_warnings(), database(chosen.url) as url:
+        warnings.simplefilter("ignore")
+        about["packages"]["PostgreSQL"] = version(url)
+        ledger = asyncio.run(measure(url, chosen.rounds, chosen.each))
+    told = report_of(ledger, about)
+    print(told)
+    if chosen.docs:
+        report.put(ROOT, "postgres", told)
     if chosen.out:
         chosen.out.write_text(json.dumps({**ledger.to_json(), "absent": ledger.absent}, indent=1), encoding="utf-8")
+
+
+def version(url: str) -> str:
+    """The server's, once the schema is there."""
+    with plait.open(url) as sessions:
+        sessions.list(limit=1)
+    with psycopg.connect(url) as connection:
+        return str(connection.execute("SHOW server_version").fetchall()[0][0]).split()[0]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
@@ -18,17 +19,20 @@ from benchmarks.ledger import Ledger, median, now
 
 HEADINGS: Final = ("what", "goal", "measured: median (least – most)", "met")
 PACKAGES: Final = ("apsw", "msgspec", "orjson", "openai-agents", "SQLAlchemy", "langchain-community", "google-adk")
-COMMANDS: Final = {
-    "measured": "python -m benchmarks",
-    "million": "python -m benchmarks.million",
-    "frameworks": "python -m benchmarks.frameworks",
+PARTS: Final = {
+    "measured": ("docs/benchmarks.md", "python -m benchmarks"),
+    "million": ("docs/benchmarks.md", "python -m benchmarks.million"),
+    "frameworks": ("docs/benchmarks.md", "python -m benchmarks.frameworks"),
+    "postgres": ("docs/benchmarks.md", "python -m benchmarks.postgres"),
+    "rows": ("docs/benchmarks.md", "python -m benchmarks.postgres_rows"),
+    "growth": ("docs/howto/langgraph.md", "python -m benchmarks.langgraph_growth"),
 }
-"""What writes each part of the page."""
+"""The parts of the documentation that are measured: the page, and the command that writes the part."""
 
 
 def marks(part: str) -> tuple[str, str]:
-    """The lines around a part of the page that is written by a command."""
-    return f"<!-- {part}: written by `{COMMANDS[part]} --docs` -->", f"<!-- end of {part} -->"
+    """The lines around such a part."""
+    return f"<!-- {part}: written by `{PARTS[part][1]} --docs` -->", f"<!-- end of {part} -->"
 
 
 def machine(folder: Path, rounds: int, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
@@ -39,6 +43,7 @@ def machine(folder: Path, rounds: int, packages: Sequence[str] = PACKAGES) -> di
         "cpus": os.cpu_count(),
         "sqlite": apsw.sqlite_lib_version(),
         "fsync_us": round(_fsync_s(folder) * 1e6),
+        "load": round(os.getloadavg()[0], 1),
         "rounds": rounds,
         "day": datetime.now(timezone.utc).date().isoformat(),
         "packages": {name: found for name in packages if (found := _version(name))},
@@ -55,7 +60,7 @@ def _version(package: str) -> str | None:
 def _fsync_s(folder: Path, count: int = 60) -> float:
     """What it takes here to have 4 KiB on the disk."""
     taken: list[float] = []
-    with open(folder / "fsync.probe", "wb", buffering=0) as file:
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="fsync-", buffering=0) as file:
         for _ in range(count):
             start = now()
             file.write(bytes(4096))
@@ -95,23 +100,36 @@ def heading(about: dict[str, Any]) -> str:
     packages = ", ".join(f"{name} {found}" for name, found in about["packages"].items())
     return (
         f"Measured {about['day']}, {about['rounds']} rounds: Python {about['python']}, SQLite {about['sqlite']}, "
-        f"{about['system']}, {about['cpus']} CPUs, an fsync of 4 KiB takes {about['fsync_us']} µs. {packages}."
+        f"{about['system']}, {about['cpus']} CPUs, an fsync of 4 KiB takes {about['fsync_us']} µs, "
+        f"a load of {about['load']} before it began. {packages}."
     )
 
 
+def failures(ledger: Ledger) -> str:
+    """A sentence about the appends of others that failed, nothing if none did."""
+    told = [f"{name} {count} ({error})" for (name, error), count in sorted(ledger.failed.items())]
+    return f"\n\nAppends that failed, of many callers, and are not counted: {', '.join(told)}." if told else ""
+
+
 def write_json(path: Path, about: dict[str, Any], rows: list[Row], ledger: Ledger) -> None:
-    whole = {"machine": about, "absent": ledger.absent, "rows": [row.to_json() for row in rows], **ledger.to_json()}
+    whole = {
+        "machine": about,
+        "absent": ledger.absent,
+        "failed": failures(ledger).strip(),
+        "rows": [row.to_json() for row in rows],
+        **ledger.to_json(),
+    }
     path.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_docs(page: Path, about: dict[str, Any], rows: list[Row]) -> None:
-    """Put the table into the page, between its marks."""
-    put(page, "measured", f"{heading(about)}\n\n{table(rows)}")
+def write_docs(root: Path, about: dict[str, Any], rows: list[Row], ledger: Ledger) -> None:
+    """Put the table into its page, between its marks."""
+    put(root, "measured", f"{heading(about)}\n\n{table(rows)}{failures(ledger)}")
 
 
-def put(page: Path, part: str, text: str) -> None:
-    """Write a part of the page anew; what is around it stays."""
-    begin, end = marks(part)
+def put(root: Path, part: str, text: str) -> None:
+    """Write a part of the documentation anew; what is around it stays."""
+    page, (begin, end) = root / PARTS[part][0], marks(part)
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, ended, after = rest.partition(end)
     if not found or not ended:

@@ -8,7 +8,7 @@ from typing import Final
 
 from benchmarks.cases import Bench
 from benchmarks.ledger import now, percentile, quiet_memory
-from benchmarks.peers import SQLALCHEMY_BASED, OpenAISQLite
+from benchmarks.peers import SQLALCHEMY_BASED, OpenAISQLite, append_or_note
 from benchmarks.slowdisk import SlowDisk
 from benchmarks.subjects import PlaitAsync, RawInsert, RawTransaction, Subject
 from benchmarks.workload import Item, conversation
@@ -54,18 +54,18 @@ class Crowd:
         taken: list[float] = []
         with quiet_memory():
             busy, start = time.process_time(), now()
-            await asyncio.gather(*(self._caller(store, n, each, taken) for n in range(callers)))
+            await asyncio.gather(*(self._caller(bench, store, n, each, taken) for n in range(callers)))
             took, cpu = now() - start, time.process_time() - busy
         note = bench.ledger.note
         note(f"rate {callers}", store.name, len(taken) / took)
-        note(f"rate cpu {callers}", store.name, cpu / len(taken))
-        note(f"rate p99 {callers}", store.name, percentile(taken, 0.99))
+        note(f"rate cpu {callers}", store.name, cpu / max(1, len(taken)))
+        note(f"rate p99 {callers}", store.name, percentile(taken or [took], 0.99))
 
-    async def _caller(self, store: Subject, n: int, each: int, taken: list[float]) -> None:
+    async def _caller(self, bench: Bench, store: Subject, n: int, each: int, taken: list[float]) -> None:
         for item in self._share(n, each):
             start = now()
-            await store.append(f"chat {n}", item)
-            taken.append(now() - start)
+            if await append_or_note(bench.ledger, store, f"chat {n}", item):
+                taken.append(now() - start)
 
     def _share(self, n: int, each: int) -> list[Item]:
         return [self._items[(n * each + k) % len(self._items)] for k in range(each)]
@@ -81,7 +81,7 @@ class Crowd:
                 for n in range(callers):
                     await store.append(f"chat {n}", self._items[0])
                 start = now()
-                await asyncio.gather(*(self._caller(store, n, each, taken) for n in range(callers)))
+                await asyncio.gather(*(self._caller(bench, store, n, each, taken) for n in range(callers)))
                 name = "one at a time" if callers == 1 else "crowd"
                 bench.ledger.note("rate, slow disk", name, len(taken) / (now() - start))
             await store.close()

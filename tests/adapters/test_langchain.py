@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,6 +193,9 @@ def test_filters_namespaces_and_order(sessions: plait.Sessions) -> None:
         assert [item.value["n"] for item in store.search((label,))] == [n]
     assert [item.value["n"] for item in store.search((), filter={"n": {"$gte": 2, "$lt": 4}})] == [3, 2]
     assert [item.value["n"] for item in store.search((), filter={"deep": {"tags": ["t", 1]}})] == [1]
+    store.put(("dotted",), "k", {"a.b": 1, "c": {"d-e": {"f.g": 2}}, "h": 3})
+    for wanted, found in (({"a.b": 1}, 1), ({"c.d-e.f.g": 2}, 1), ({"c.f.g": 2}, 0), ({"h.i": 3}, 0), ({"": 3}, 0)):
+        assert len(store.search(("dotted",), filter=wanted)) == found, wanted
     assert store.list_namespaces(prefix=("a_b",)) == [("a_b", "x")]
     assert len(store.list_namespaces(suffix=("x",), max_depth=1)) == 6
     with pytest.raises(ValueError, match="period"):
@@ -220,5 +224,28 @@ async def test_a_batch_reads_before_it_writes_and_the_last_put_counts(tmp_path: 
         assert await store.abatch(ops) == [None, None, None]
         item = await store.aget(("a",), "k")
         assert item is not None and item.value == {"n": 2**80}
-        with pytest.raises(plait.UsageError):
+        with pytest.raises(plait.UsageError, match="async methods") as refused:
+            store.get(("a",), "k")
+        assert isinstance(refused.value, asyncio.InvalidStateError)  # as LangGraph's own
+
+
+async def test_a_thread_beside_the_loop_may_use_the_sync_methods_of_an_async_store(tmp_path: Path) -> None:
+    """A graph's sync nodes run in threads, also under `ainvoke`."""
+    async with plait.open_async(tmp_path / "a.db") as opened:
+        store = PlaitStore(opened)
+        await asyncio.gather(*(asyncio.to_thread(store.put, ("a",), f"k{n}", {"text": f"tea {n}"}) for n in range(8)))
+        assert len(await asyncio.to_thread(store.search, ("a",), query="tea")) == 8
+        with pytest.raises(ValueError, match="period"):
+            await asyncio.to_thread(store.put, ("a.b",), "k", {})
+        assert await store.aget(("a",), "k7") is not None
+    with plait.open(tmp_path / "a.db") as sessions:
+        assert len(PlaitStore(sessions).search(("a",))) == 8
+
+
+def test_sync_methods_without_a_running_loop_say_so_and_wait_for_nothing(tmp_path: Path) -> None:
+    async def made() -> PlaitStore:
+        return PlaitStore(plait.open_async(tmp_path / "a.db"))
+
+    for store in (PlaitStore(plait.open_async(tmp_path / "a.db")), asyncio.run(made())):
+        with pytest.raises(plait.UsageError, match="running loop"):
             store.get(("a",), "k")

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 import plait
-from benchmarks import dose, frameworks, million, plots, report
+from benchmarks import dose, frameworks, langgraph_growth, million, plots, report
 from benchmarks.cases import adapters
 from benchmarks.goals import Row, rows
 from benchmarks.ledger import Ledger
+from benchmarks.peers import append_or_note
 from benchmarks.run import CASES, measure
-from benchmarks.subjects import Subject
-from benchmarks.workload import conversation
+from benchmarks.subjects import PlaitSync, Subject
+from benchmarks.workload import Item, conversation
 
 pytestmark = pytest.mark.xdist_group("benchmarks")
 TINY = replace(dose.TINY, peers=False)
@@ -65,12 +66,13 @@ def test_the_report_is_json_that_says_where_it_was_measured(ledger: Ledger, tmp_
 
 
 def test_the_page_keeps_its_words_around_the_new_table(ledger: Ledger, tmp_path: Path) -> None:
-    page = tmp_path / "benchmarks.md"
+    page = tmp_path / report.PARTS["measured"][0]
+    page.parent.mkdir()
     begin, end = report.marks("measured")
     page.write_text(f"before\n\n{begin}\nan earlier run\n{end}\n\nafter\n", encoding="utf-8")
     about = report.machine(tmp_path, TINY.rounds)
     for _ in range(2):
-        report.write_docs(page, about, rows(ledger, TINY))
+        report.write_docs(tmp_path, about, rows(ledger, TINY), ledger)
     text = page.read_text("utf-8")
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
@@ -78,19 +80,20 @@ def test_the_page_keeps_its_words_around_the_new_table(ledger: Ledger, tmp_path:
     assert text.count("| what ") == 1
 
 
-@pytest.mark.parametrize("part", sorted(report.COMMANDS))
-def test_the_page_has_a_place_for_what_each_command_writes(part: str) -> None:
-    text = (Path(report.__file__).parents[1] / "docs/benchmarks.md").read_text("utf-8")
+@pytest.mark.parametrize("part", sorted(report.PARTS))
+def test_the_documentation_has_a_place_for_what_each_command_writes(part: str) -> None:
+    text = (Path(report.__file__).parents[1] / report.PARTS[part][0]).read_text("utf-8")
     begin, end = report.marks(part)
     assert text.count(begin) == text.count(end) == 1
     assert text.index(begin) < text.index(end)
 
 
 def test_a_page_without_that_place_is_left_as_it_was(tmp_path: Path) -> None:
-    page = tmp_path / "benchmarks.md"
+    page = tmp_path / report.PARTS["million"][0]
+    page.parent.mkdir()
     page.write_text("no marks here\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="has no part 'million'"):
-        report.put(page, "million", "a table")
+        report.put(tmp_path, "million", "a table")
     assert page.read_text("utf-8") == "no marks here\n"
 
 
@@ -122,6 +125,19 @@ def test_the_pictures_are_drawn_with_their_axes_named(ledger: Ledger, tmp_path: 
     assert len(drawn) == 4
     for path, words in zip(drawn, ("latency (µs)", "appends per second", "time (ms", "bytes in the file"), strict=True):
         assert words in path.read_text("utf-8")
+
+
+def test_a_growing_thread_is_weighed_after_each_turn_and_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("langgraph", reason="needs langgraph")
+    grown = langgraph_growth.measure(langgraph_growth.on_plait, 6)
+    assert len(grown.sizes) == len(grown.puts) == len(grown.cpu) == 6
+    assert grown.sizes == sorted(grown.sizes)
+    told = list(langgraph_growth.lines({"plait": grown, "SqliteSaver": "absent: no"}, 6))
+    assert [line[:2] for line in told] == [("plait", "6"), ("SqliteSaver", "")]
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    drawn = plots.growth(tmp_path / "growth.svg", {"plait": grown}, 2048).read_text("utf-8")
+    assert "CPU time of a put (ms)" in drawn
+    assert "bytes on disk (MB" in drawn
 
 
 def test_a_row_is_judged_by_its_median() -> None:
@@ -172,6 +188,22 @@ def _text(message: Any) -> str:
     if isinstance(message, dict):
         return str(message["content"])
     return str(message.content.parts[0].text if hasattr(message.content, "parts") else message.content)
+
+
+async def test_an_append_that_a_peer_gives_up_is_noted_and_one_of_plaits_is_not_hidden() -> None:
+    class Locked(PlaitSync):
+        name = "locked"
+
+        async def append(self, session: str, item: Item) -> None:
+            raise OSError("database is locked")
+
+    ledger, item = Ledger(), conversation(1)[0]
+    with pytest.raises(OSError, match="locked"):
+        await append_or_note(ledger, Locked(), "chat", item)
+    assert report.failures(ledger) == ""
+    Locked.__module__ = "benchmarks.peers"
+    assert not await append_or_note(ledger, Locked(), "chat", item)
+    assert "locked 1 (OSError)" in report.failures(ledger)
 
 
 @pytest.mark.filterwarnings("ignore")

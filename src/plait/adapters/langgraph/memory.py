@@ -49,7 +49,9 @@ class PlaitStore(BaseStore):
     (`{"fields": ["text", "notes[*]"]}`), by default all text. No embeddings, no extensions of the database.
 
     `sessions` is a `plait.Sessions` for the sync methods (and the async ones, in a thread), or a
-    `plait.AsyncSessions` for the async methods alone. It stays yours to close.
+    `plait.AsyncSessions` for the async methods. With the latter the sync methods work in threads beside the
+    loop that the store was made or used in, such as those of a graph's sync nodes under `ainvoke`; elsewhere
+    they raise `UsageError`. The sessions stay yours to close.
     """
 
     supports_ttl = True
@@ -68,6 +70,7 @@ class PlaitStore(BaseStore):
             )
         self._sessions = sessions
         self._session = session_id
+        self._loop = _running()
         self.ttl_config = ttl
         self._fields = [str(field) for field in (index or {}).get("fields") or ["$"]]
 
@@ -88,12 +91,19 @@ class PlaitStore(BaseStore):
         return await self._arun(self._sweep())  # type: ignore[no-any-return]
 
     def _run(self, work: Work[Any]) -> Any:
-        if isinstance(self._sessions, plait.AsyncSessions):
-            raise UsageError("these sessions are open_async's: use the async methods, or give sessions of plait.open")
-        return run(self._sessions, work)
+        if not isinstance(self._sessions, plait.AsyncSessions):
+            return run(self._sessions, work)
+        if _running() is not None or self._loop is None or not self._loop.is_running():
+            work.close()
+            raise _NotHereError(
+                "these sessions are open_async's: use the async methods (a thread beside their running loop may call "
+                "the others), or give sessions of plait.open"
+            )
+        return asyncio.run_coroutine_threadsafe(run_async(self._sessions, work), self._loop).result()
 
     async def _arun(self, work: Work[Any]) -> Any:
         if isinstance(self._sessions, plait.AsyncSessions):
+            self._loop = asyncio.get_running_loop()
             return await run_async(self._sessions, work)
         return await asyncio.to_thread(run, self._sessions, work)
 
@@ -248,6 +258,17 @@ class PlaitStore(BaseStore):
         return count
 
 
+class _NotHereError(UsageError, asyncio.InvalidStateError):
+    """What LangGraph's async stores raise for a sync call on their loop, too."""
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class _Kept(NamedTuple):
     """An item as it is kept; times in microseconds, `ttl` in minutes, `message` the one with its words."""
 
@@ -311,8 +332,19 @@ def _strings(value: Any) -> list[str]:
     return []
 
 
-def _matches(value: Any, wanted: Mapping[str, Any]) -> bool:
-    return all(_equals(value.get(key), item) for key, item in wanted.items())
+def _matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(_equals(_field(value, str(key)), item) for key, item in wanted.items())
+
+
+def _field(value: Any, key: str) -> Any:
+    """A field by its name, or, where there is none of that name, the one that dots lead to, as in LangGraph's SqliteStore."""
+    if isinstance(value, Mapping):
+        if key in value:
+            return value[key]
+        for dot in (n for n, letter in enumerate(key) if letter == "."):
+            if key[:dot] in value:
+                return _field(value[key[:dot]], key[dot + 1 :])
+    return None
 
 
 def _equals(value: Any, wanted: Any) -> bool:

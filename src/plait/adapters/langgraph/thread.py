@@ -11,6 +11,7 @@ import itertools
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from threading import Lock
 from typing import Any, Final
 
@@ -27,6 +28,9 @@ TEXTS: Final = 64
 RECENT: Final = 64
 RECENT_BYTES: Final = 4 << 20
 LEAST_BODY_BYTES: Final = 256
+
+_SAID: Final = attrgetter("__dict__")
+_EXTRA: Final = attrgetter("__pydantic_extra__")
 
 Chain = tuple[str | None, list[tuple[str, dict[str, Any]]]]
 Segment = list[Any]
@@ -75,9 +79,9 @@ class Listed:
     def common(self, messages: Sequence[BaseMessage]) -> int:
         """How many of these messages are, to the letter, the first of them; each comparison is of all at once."""
         n = min(len(messages), len(self.places))
-        types, said = [type(m) for m in messages[:n]], [m.__dict__ for m in messages[:n]]
-        extra = [m.__pydantic_extra__ for m in messages[:n]]
-        if types == self.types[:n] and said == self.said[:n] and extra == self.extra[:n]:
+        head = messages if n == len(messages) else messages[:n]
+        known = ((type, self.types), (_SAID, self.said), (_EXTRA, self.extra))
+        if all(list(map(of, head)) == (stored if n == len(stored) else stored[:n]) for of, stored in known):
             return n
         return next(i for i in range(n) if not self.is_at(i, messages[i]))
 

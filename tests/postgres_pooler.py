@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests import postgres_server as server
@@ -15,11 +16,12 @@ from tests import postgres_server as server
 SIZE = 4
 CONFIG = """
 [databases]
-* = host=127.0.0.1 port={target} user=postgres
+* = host=127.0.0.1 port={target}{who}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
-auth_type = any
+auth_type = {auth}
+auth_file = {folder}/users.txt
 pool_mode = transaction
 default_pool_size = {size}
 max_client_conn = 1000
@@ -35,14 +37,16 @@ def program() -> str | None:
     return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
 
 
-def start(folder: Path, target: int) -> tuple[str, int]:
-    """Start one before a server; its URL, without a database, and its process."""
+def start(folder: Path, target: int, users: Sequence[str] = ()) -> tuple[str, int]:
+    """Start one before a server; its URL, without a database, and its process. Clients are `postgres` whatever they say, or else one of `users`."""
     found = program()
     if found is None:
         raise RuntimeError("pgbouncer is not installed")
     port = server.free_port()
     config = folder / "pgbouncer.ini"
-    config.write_text(CONFIG.format(target=target, port=port, size=SIZE, folder=folder))
+    (folder / "users.txt").write_text("".join(f'"{user}" ""\n' for user in users))
+    who = {"who": "", "auth": "trust"} if users else {"who": " user=postgres", "auth": "any"}
+    config.write_text(CONFIG.format(target=target, port=port, size=SIZE, folder=folder, **who))
     user = server.USER if os.geteuid() == 0 else None
     if user is not None:
         shutil.chown(folder, user)

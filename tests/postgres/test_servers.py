@@ -32,6 +32,8 @@ def text(id: str, words: str = "words") -> dict[str, Any]:
         "search_path = 'pg_catalog'",
         "default_transaction_read_only = on",
         "DateStyle = 'SQL, DMY'",
+        "client_encoding = 'LATIN1'",
+        "lock_timeout = '1ms'",
     ],
 )
 def test_settings_of_the_database_change_nothing(setting: str) -> None:
@@ -124,3 +126,18 @@ def test_a_url_that_libpq_does_not_take_is_refused_without_its_password() -> Non
     with pytest.raises(UsageError) as refused:
         plait.open("postgresql://me:secret@host/db?what=ever")
     assert "secret" not in str(refused.value)
+
+
+def test_what_the_index_lacks_is_found_where_the_server_estimates_it_smaller_than_it_is(url: str) -> None:
+    """How many messages are indexed is the server's last estimate, 0 until it has looked."""
+    with plait.open(url) as sessions:
+        chat = sessions.session("chat")
+        chat.append_many([text(f"m{n}", "common words") for n in range(20)])
+        assert len(chat.search("common", limit=50)) == 20
+        chat.append(text("tail", "common words"))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE pg_class SET reltuples = 3 WHERE oid = 'plait.message_words'::regclass")
+    with plait.open(url, read_only=True) as reader:
+        assert {hit.id for hit in reader.session("chat").search("common", limit=50)} == {f"m{n}" for n in range(20)} | {
+            "tail"
+        }

@@ -88,3 +88,14 @@ def test_a_line_that_the_server_ends_says_so(line: Line) -> None:
     with pytest.raises(psycopg.OperationalError):
         line.talk([(b"SELECT pg_terminate_backend(pg_backend_pid())", ()), (b"SELECT 1", ())])
     assert line.closed
+
+
+def test_what_an_error_kept_from_being_prepared_is_prepared_the_next_time(line: Line) -> None:
+    """The server skips all that comes after the statement that failed, also the preparing of it."""
+    good, bad = [(f"SELECT {n} + $1::int".encode(), (n,)) for n in range(4)], (b"SELECT 1 / $1::int", (0,))
+    for items in ([good[0], bad, good[1], good[2]], [bad, good[3]], [good[2], bad, good[0], good[3]]):
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            line.talk(items)
+        assert ask(line, PREPARED.decode()) == len(line.names or ())
+    results = line.talk(good)
+    assert [line.rows(result) for result in results] == [[(0,)], [(2,)], [(4,)], [(6,)]]

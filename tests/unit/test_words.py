@@ -149,3 +149,12 @@ def test_a_character_that_repeats_is_folded_once(monkeypatch: pytest.MonkeyPatch
     strange = [piece for piece in asked if not piece.isascii()]
     assert sorted(strange) == sorted({"м", "и", "р", "е\u0301"})
     assert origin is not None and len(origin) == len(folded.encode()) and origin[-1] == len(text) - 1
+
+
+@pytest.mark.parametrize("total", [0, 1, 5, 6])
+def test_a_word_weighs_little_where_all_have_it_also_where_they_are_estimated_too_few(total: int) -> None:
+    assert words.weight(6, total, 3) == 1e-6
+
+
+def test_a_word_that_few_have_weighs_more() -> None:
+    assert words.weight(1, 1000, 1) > words.weight(10, 1000, 1) > words.weight(900, 1000, 1) == 1e-6

@@ -369,9 +369,15 @@ def schema_(
     distributed: Annotated[
         str | None, typer.Option(metavar="ENGINE", help="Only what spreads the tables there are over nodes: citus.")
     ] = None,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", help="Make the tables that grow in so many parts each.")
+    ] = None,
+    row_security: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Only what shows the members of a role their own scopes alone.")
+    ] = None,
 ) -> None:
     """Print the SQL that makes a store in PostgreSQL."""
-    end(schema.schema(text_of(distributed)))
+    end(schema.schema(text_of(distributed), partitions, text_of(row_security)))
 
 
 @app.command()

@@ -9,6 +9,7 @@ has the measurements behind that choice.
 from __future__ import annotations
 
 import codecs
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -196,3 +197,11 @@ def texts(parts: Iterable[object]) -> str:
     """The words of a message's parts: all text, one after the other; not reasoning, tools or media."""
     found = [part.get("text") for part in parts if is_object(part) and part.get("type") == "text"]
     return "\n".join(text for text in found if isinstance(text, str))
+
+
+def weight(holding: int, total: int, here: int) -> float:
+    """How much a word says, as FTS5 reckons it: `holding` of `total` texts in the index have it, and `here` beside it.
+
+    A server only estimates how many there are, and may take them for fewer than those that have it.
+    """
+    return max(math.log((max(total - holding, 0) + 0.5) / (holding + here + 0.5)), 1e-6)

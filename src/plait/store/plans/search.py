@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -12,7 +11,7 @@ from plait import jsontext, times
 from plait.logic import snippets
 from plait.logic.ids import STAGE_PREFIX, can_be_stored
 from plait.logic.strands import MAX_SEQ, key_of, seq_of, strand_of
-from plait.logic.words import Tokenize, Words, fold, occurrences, parse
+from plait.logic.words import Tokenize, Words, fold, occurrences, parse, weight
 from plait.model import Hit
 from plait.store.plan import Ask, Enter, Head, Plan, Row, Take
 from plait.store.plans import common, indexing, messages, overlays
@@ -354,7 +353,7 @@ def _scores(found: Sequence[tuple[Row, list[list[tuple[int, int]]], int]], asked
         holding = total = 0
         if asked.on:
             ((holding, total),) = yield Ask("count_words", (match,), heavy=True)
-        weights.append(max(math.log((total - holding + 0.5) / (holding + here + 0.5)), 1e-6))
+        weights.append(weight(holding, total, here))
     mean = sum(length for _, _, length in found) / len(found) or 1.0
     return [
         sum(weight * _frequency(len(spots), length / mean) for weight, spots in zip(weights, places, strict=True))

@@ -6,7 +6,6 @@ indexed value notes that the index is out of date about it; a new value is one t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -16,7 +15,7 @@ from msgspec import Struct
 from plait import jsontext
 from plait.logic import snippets
 from plait.logic.ids import can_be_stored
-from plait.logic.words import Tokenize, Words, fold, occurrences, parse
+from plait.logic.words import Tokenize, Words, fold, occurrences, parse, weight
 from plait.model import ValueHit
 from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row, Take
 from plait.store.plans import common, values
@@ -141,7 +140,7 @@ def _scored(found: Sequence[tuple[int, list[int], int]], words: Words) -> Plan[l
     weights: list[float] = []
     for match in words.matches:
         ((holding, total),) = yield Ask("count_value_words", (match,), heavy=True)
-        weights.append(max(math.log((total - holding + 0.5) / (holding + len(found) + 0.5)), 1e-6))
+        weights.append(weight(holding, total, len(found)))
     mean = sum(length for _, _, length in found) / len(found) or 1.0
     scored: list[Found] = []
     for number, counts, length in found:

@@ -118,7 +118,8 @@ class PostgresDriver:
         import asyncio
 
         await self._ready_async()
-        self._ready_to_write()
+        if self.read_only:
+            await aside_async(self._ready_to_write)
         runner = self._on_loop()
         item = (await runner.join(plan, weight)) if light else None
         if item is not None and item.done:
@@ -143,9 +144,19 @@ class PostgresDriver:
 
     def _ready_to_write(self) -> None:
         self._ready()
+        if self.read_only and not self.settings.read_only:
+            self._look_again()
         if self.read_only:
             why = "was opened read-only; open it without read_only=True" if self.settings.read_only else "is a standby"
             raise StoreUnavailableError(f"the store {why}: nothing can be written to it here")
+
+    def _look_again(self) -> None:
+        """A standby may have been promoted since."""
+        with self._lock:
+            try:
+                self._writable = connecting.prepare(self.settings)
+            except Exception as error:
+                raise translate(error) from error.__cause__
 
     def _on_loop(self) -> AsyncRunner:
         """The runner of the running event loop: connections cannot be shared by two."""

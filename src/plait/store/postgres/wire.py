@@ -35,7 +35,7 @@ SPOILED = frozenset({"0A000", "26000", "42P05"})
 WAITED_IN_VAIN = "SyncRepWaitForLSN"
 """Where the server says that it has committed, but waits no longer for the standby."""
 
-_FATAL, _SYNC, _ABORTED = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.PIPELINE_ABORTED
+_FATAL, _SYNC, _DONE = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.COMMAND_OK
 _TEXT, _BINARY = 0, 1
 _BYTEA = 17
 _kind_of: Callable[[Any], type[Any]] = type
@@ -52,6 +52,7 @@ def exchange(connection: PGconn, items: Sequence[Item], names: dict[bytes, bytes
     """
     ready = [(query, *packed(values)) for query, values in items]
     connection.enter_pipeline_mode()
+    known = len(names) if names is not None else 0
     for query, given, formats in ready:
         _put(connection, query, given, formats, names)
     connection.pipeline_sync()
@@ -62,6 +63,8 @@ def exchange(connection: PGconn, items: Sequence[Item], names: dict[bytes, bytes
     connection.exit_pipeline_mode()
     for result in results:
         if result.status == _FATAL:
+            if names is not None:
+                _forget_unprepared(names, known, results)
             raise errors.error_from_result(result)
     return [result for result in results if result.nfields or result.command_status]  # without those of preparing
 
@@ -82,6 +85,13 @@ def _put(
         connection.send_query_prepared(name, given, formats, result_format=_BINARY)
     else:
         connection.send_query_params(query, given, param_formats=formats, result_format=_BINARY)
+
+
+def _forget_unprepared(names: dict[bytes, bytes], known: int, results: Sequence[PGresult]) -> None:
+    """After an error the server did not look at what came later: of what was to be prepared it has the first few."""
+    done = sum(result.status == _DONE and not result.command_status for result in results)
+    for query in list(names)[known + done :]:
+        del names[query]
 
 
 def _results(connection: PGconn) -> Talk[list[PGresult]]:

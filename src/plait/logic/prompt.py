@@ -25,7 +25,6 @@ _LEAST: Final = 3
 _MARKS: Final = re.compile(f"\\A(?:{MARK})+")
 _BREAKS: Final = re.compile("(\r\n|[\n\r\x85\u2028\u2029])")
 _CONTROLS: Final = {**{n: 0x2400 + n for n in range(0x20) if chr(n) not in "\t\n\r"}, 0x7F: 0x2421}
-_HALF: Final = re.compile("[\ud800-\udfff]")
 _BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and symbols that show nothing."""
 _SELECTORS: Final = frozenset(
@@ -164,7 +163,7 @@ def is_blank(char: str) -> bool:
 
 def sendable(text: str) -> str:
     """`text` in which half surrogate pairs are their escapes: no provider takes them."""
-    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_seen(char: str) -> bool:

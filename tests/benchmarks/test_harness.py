@@ -23,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("benchmarks")
 TINY = replace(dose.TINY, peers=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     return measure(TINY, tmp_path_factory.mktemp("bench"))
 

@@ -176,20 +176,34 @@ def _is_coroutine_function(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
+_ENTERED = (
+    "a provider asked for what is being done with its help, which would never end; ask when its method has returned"
+)
+
+
 class AsyncMutex:
-    """One at a time, on each event loop: `async with` it. Not to be entered again by who is in it."""
+    """One at a time, on each event loop: `async with` it. `UsageError` for who is in it already."""
 
     def __init__(self) -> None:
         self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
+        self._holders: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
 
     async def __aenter__(self) -> None:
         import asyncio
 
+        task = asyncio.current_task()
+        if task in self._holders:
+            raise UsageError(_ENTERED)
         await self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()).acquire()
+        if task is not None:
+            self._holders.add(task)
 
     async def __aexit__(self, *_: object) -> None:
         import asyncio
 
+        task = asyncio.current_task()
+        if task is not None:
+            self._holders.discard(task)
         self._locks[asyncio.get_running_loop()].release()
 
 
@@ -200,11 +214,18 @@ class Mutex:
         import threading
 
         self._lock = threading.Lock()
+        self._holder: int | None = None
 
     def __enter__(self) -> None:
+        import threading
+
+        if self._holder == threading.get_ident():
+            raise UsageError(_ENTERED)
         self._lock.acquire()
+        self._holder = threading.get_ident()
 
     def __exit__(self, *_: object) -> None:
+        self._holder = None
         self._lock.release()
 
 

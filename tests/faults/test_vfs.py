@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -75,6 +77,28 @@ def test_an_action_runs_at_its_call(vfs: FaultVFS, table: apsw.Connection) -> No
     table.execute("INSERT INTO t VALUES (1)")
     assert seen == [vfs.counts["xWrite"]]
     assert vfs.counts["xWrite"] > before
+
+
+def test_actions_of_several_threads_run_one_after_another(vfs: FaultVFS, tmp_path: Path) -> None:
+    running: list[int] = []
+    most = 0
+
+    def act() -> None:
+        nonlocal most
+        running.append(1)
+        most = max(most, len(running))
+        time.sleep(0.005)
+        running.pop()
+
+    def write(n: int) -> None:
+        table = apsw.Connection(str(tmp_path / f"{n}.db"))
+        table.execute("CREATE TABLE t (a)")
+        table.close()
+
+    vfs.on("xWrite", act, times=1_000)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(8)))
+    assert most == 1
 
 
 def test_reset_forgets_what_has_not_happened(vfs: FaultVFS, table: apsw.Connection) -> None:

@@ -14,6 +14,7 @@ from plait.pauses import AsyncMutex, call_async
 from plait.store.protocol import SessionRef
 
 STORED: Final = {"text": AsyncStoredBlock, "collection": AsyncStoredCollection, "documents": AsyncStoredDocuments}
+Noting = Callable[[Value], Mapping[str, Any]]
 _KINDS: Final = (AsyncStoredBlock, AsyncStoredCollection, AsyncStoredDocuments)
 
 
@@ -165,12 +166,12 @@ class AsyncBlocks:
         make: Callable[[str], str],
         *,
         expect: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Noting | None = None,
         check: Callable[[Value], Awaitable[None] | None] | None = None,
     ) -> Block:
         """Read, make the new text, see that it fits, write if nobody has written meanwhile, else once more.
 
-        `check` is given what stands there; what it raises ends it.
+        `check` is given what stands there; what it raises ends it. `metadata` makes of that what is noted with the new.
         """
         await self.make_ready(entry)
         values = entry.values
@@ -190,12 +191,12 @@ class AsyncBlocks:
             if after == before and value.content is not None and not value.damaged:
                 return self._block(entry, after, value.version)
             try:
-                written = await values.write("", after, expect=value.version, metadata=metadata)
+                written = await values.write("", after, expect=value.version, metadata=metadata and metadata(value))
             except StaleValueError:
                 continue
             return self._block(entry, after, written.version)
 
-    async def add(self, entry: Entry, content: str, *, metadata: Mapping[str, Any] | None = None) -> Block:
+    async def add(self, entry: Entry, content: str, *, metadata: Noting | None = None) -> Block:
         """Put `content` after what a block says; `CorruptError` if that cannot be read whole any more."""
         return await self.change(entry, lambda before: blocks.joined(before, content), metadata=metadata, check=whole)
 

@@ -39,7 +39,7 @@ class AsyncConversing:
         self.context = AsyncContext(self.blocks)
         self.prompt = AsyncPrompt(self.blocks)
         self.documents = AsyncDocuments(session)
-        self.toolbox = AsyncToolbox(self.blocks, self.documents)
+        self.toolbox = AsyncToolbox(self.blocks, self.documents, self.prompt)
         self._seen: Seen | None = None
 
     def set_up_as(self, other: AsyncConversing) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from plait._async.blocks import AsyncBlocks, Entry, ask
+from plait._async.blocks import AsyncBlocks, ask
 from plait._async.stored import AsyncValues
-from plait.errors import StaleValueError, UsageError
+from plait.errors import StaleValueError, StoreUnavailableError, UsageError
 from plait.logic import blocks, prompt, providers
 from plait.logic.providers import WritableProvider
 from plait.logic.shape import is_object
-from plait.model import Block, Value
+from plait.model import Change, Value
 from plait.pauses import AsyncMutex, aside_async, call_async
 
 LARGE: Final = 1 << 18
@@ -35,6 +36,8 @@ class AsyncPrompt:
         self._values: AsyncValues | None = None
         self._foreign: Any = None
         self._mutex = AsyncMutex()
+        self._untold: list[Change | None] = []
+        """What listeners are told when nobody holds the mutex here: they may ask for the prompt."""
         self.frozen: str | None = None
         """What this handle froze or found last."""
 
@@ -73,10 +76,9 @@ class AsyncPrompt:
     def _found(self, value: Value) -> None:
         """Take over what is stored; the model has then been shown the blocks at the versions noted with it."""
         self.frozen = value.content
-        seen = value.metadata.get("versions")
-        self._show(seen if is_object(seen) else {})
+        self._showed(_noted_in(value))
 
-    def _show(self, versions: dict[str, Any]) -> None:
+    def _showed(self, versions: dict[str, Any]) -> None:
         for entry in self._blocks.entries():
             version = versions.get(entry.spec.label)
             if isinstance(version, int):
@@ -89,13 +91,19 @@ class AsyncPrompt:
             return found
         async with self._mutex:
             found = await self.stored()
-            return await self._first() if found is None else found
+            text = await self._first() if found is None else found
+        await self._tell()
+        return text
+
+    async def _tell(self) -> None:
+        while self._untold and self._values is not None:
+            await self._values.tell(self._untold.pop(0))
 
     async def _first(self) -> str:
         rendered = await self._render() if self.frozen is None else Rendered(self.frozen, {})
         if self._values is not None:
             try:
-                await self._values.write("", rendered.text, expect=0, metadata=_noted(rendered))
+                await self._write(self._values, rendered, 0)
             except StaleValueError as error:  # somebody else was first
                 if error.current is None or error.current.content is None:
                     raise
@@ -103,21 +111,30 @@ class AsyncPrompt:
                 return error.current.content
         elif self._foreign is not None:
             await call_async(self._foreign.set, rendered.text)
-        self._show(rendered.versions)
+        self._showed(rendered.versions)
         self.frozen = rendered.text
         return rendered.text
+
+    async def _write(self, values: AsyncValues, rendered: Rendered, expect: int) -> None:
+        noted = {"versions": rendered.versions}
+        self._untold.append((await values.put("", rendered.text, expect=expect, metadata=noted))[1])
 
     async def refresh(self) -> str:
         """Render anew from what all providers hold now, and keep that."""
         async with self._mutex:
-            for _ in range(TRIES):
-                found = None if self._values is None else await self._values.read()
-                self._blocks.reload()
-                rendered = await self._render()
-                if await self._keep(rendered, found):
-                    self.frozen = rendered.text
-                    self._show(rendered.versions)
-                    return rendered.text
+            text = await self._anew()
+        await self._tell()
+        return text
+
+    async def _anew(self) -> str:
+        for _ in range(TRIES):
+            found = None if self._values is None else await self._values.read()
+            self._blocks.reload()
+            rendered = await self._render()
+            if await self._keep(rendered, found):
+                self.frozen = rendered.text
+                self._showed(rendered.versions)
+                return rendered.text
         raise StaleValueError("the prompt kept being refreshed by others; refresh it again")
 
     async def _keep(self, rendered: Rendered, found: Value | None) -> bool:
@@ -128,7 +145,7 @@ class AsyncPrompt:
             return True
         assert found is not None
         try:
-            await self._values.write("", rendered.text, expect=found.version, metadata=_noted(rendered))
+            await self._write(self._values, rendered, found.version)
         except StaleValueError:
             return False
         return True
@@ -142,25 +159,31 @@ class AsyncPrompt:
         text = await aside_async(lambda: prompt.render(found, always=reminding)) if large else None
         return Rendered(prompt.render(found, always=reminding) if text is None else text, versions)
 
+    async def show(self, versions: dict[str, int]) -> None:
+        """Note that the model is shown these versions of blocks: here and, for other processes, with the stored prompt."""
+        self._showed(versions)
+        value = None if self._values is None else await self._values.read()
+        if self._values is None or value is None or value.content is None:
+            return
+        before = _noted_in(value)
+        noted = {"versions": {**before, **versions}}
+        if noted["versions"] == before:
+            return
+        with suppress(StaleValueError, StoreUnavailableError):  # refreshed meanwhile, or only readable
+            await self._values.write("", value.content, expect=value.version, metadata=noted)
+
     async def reminder(self) -> str | None:
         """What the blocks to remind of hold now, of those that read otherwise in the frozen prompt."""
         frozen = await self.stored()
         if frozen is None:
             return None
         known = set(prompt.sections(frozen))
-        changed: list[str] = []
-        for entry in self._blocks.entries():
-            if entry.spec.remind:
-                changed += await self._changed(entry, known)
-        return "\n\n".join([NOTE, *changed]) if changed else None
-
-    async def _changed(self, entry: Entry, known: set[str]) -> list[str]:
-        block: Block = await self._blocks.read(entry)
-        section = prompt.section(block)
-        if section in known:
-            return []
-        self._show({block.label: block.version})
-        return [section]
+        found = [await self._blocks.read(entry) for entry in self._blocks.entries() if entry.spec.remind]
+        changed = {section: block for block in found if (section := prompt.section(block)) not in known}
+        if not changed:
+            return None
+        await self.show({block.label: block.version for block in changed.values() if block.version is not None})
+        return "\n\n".join([NOTE, *changed])
 
     async def tokens(self) -> int:
         """What the frozen prompt costs; 0 if there is none, which is not rendered for this."""
@@ -169,5 +192,7 @@ class AsyncPrompt:
         return blocks.count(self.frozen or "", self._blocks.place.counter())
 
 
-def _noted(rendered: Rendered) -> dict[str, Any]:
-    return {"versions": rendered.versions}
+def _noted_in(value: Value) -> dict[str, Any]:
+    """The versions that are noted with a stored prompt."""
+    versions = value.metadata.get("versions")
+    return versions if is_object(versions) else {}

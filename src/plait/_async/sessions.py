@@ -220,7 +220,8 @@ class AsyncSessions:
 
     async def get(self, id: str) -> SessionInfo | None:
         """The session as the catalogue knows it, or `None`."""
-        return await self.store.info(self._ref(id))
+        ref = self._ref(id)
+        return None if ids.is_hidden(id) else await self.store.info(ref)
 
     async def rename(self, id: str, name: str) -> SessionInfo:
         """Give a session another name; `NotFoundError` if it is absent."""
@@ -348,6 +349,7 @@ class AsyncSessions:
         return await self._delete(id, version=arguments.maybe(arguments.number, "expect_version", expect_version))
 
     async def _delete(self, id: str, *, version: int | None = None) -> bool:
+        ids.refuse_hidden(id)
         with self.telemetry.operation("delete_session", id):
             deleted = await self.store.delete_session(self._ref(id), version=version)
         if deleted:

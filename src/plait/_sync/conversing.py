@@ -39,7 +39,7 @@ class Conversing:
         self.context = Context(self.blocks)
         self.prompt = Prompt(self.blocks)
         self.documents = Documents(session)
-        self.toolbox = Toolbox(self.blocks, self.documents)
+        self.toolbox = Toolbox(self.blocks, self.documents, self.prompt)
         self._seen: Seen | None = None
 
     def set_up_as(self, other: Conversing) -> None:

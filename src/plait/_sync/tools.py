@@ -16,16 +16,13 @@ from plait.pauses import aside, call
 
 if TYPE_CHECKING:
     from plait._sync.documents import Documents
+    from plait._sync.prompting import Prompt
     from plait._sync.sessions import Sessions
-    from plait._sync.stored import Values
 
 log = logging.getLogger("plait")
 HITS: Final = 10
 BY_MODEL: Final = "set_context"
 LARGE: Final = 1 << 16
-OWN_WRITES: Final = 100
-"""How many versions are looked through for the writes of others since a model was shown a block."""
-
 Work = Callable[[Mapping[str, Any]], Awaitable[str] | str]
 
 
@@ -79,9 +76,10 @@ class Tool:
 class Toolbox:
     """What a session's tools do."""
 
-    def __init__(self, declared: Blocks, loaded: Documents) -> None:
+    def __init__(self, declared: Blocks, loaded: Documents, shown: Prompt) -> None:
         self._blocks = declared
         self._documents = loaded
+        self._prompt = shown
 
     def tools(self) -> list[Tool]:
         """The tools for what the blocks can do now; none if a model can do nothing with them."""
@@ -106,12 +104,11 @@ class Toolbox:
         content = tooling.needed(given, "content")
         if entry.keyed:
             return self._put(entry, content, tooling.fields(given, "metadata"))
-        metadata = {"by": BY_MODEL, "session": self._blocks.place.ref.id}
         if tooling.text(given, "action", needed=False) == "append":
-            block = self._blocks.add(entry, content, metadata=metadata)
+            block = self._blocks.add(entry, content, metadata=self._by_model)
         else:
             block = self._blocks.change(
-                entry, lambda _: content, metadata=metadata, check=lambda value: self._check_seen(entry, value)
+                entry, lambda _: content, metadata=self._by_model, check=lambda value: self._check_seen(entry, value)
             )
             entry.seen = block.version
         return tooling.written(entry.spec.label, block.tokens, entry.spec.max_tokens)
@@ -124,14 +121,26 @@ class Toolbox:
         call(entry.provider.set, key, content, description)
         return tooling.indexed(key, entry.spec.label)
 
+    def _by_model(self, before: Value) -> Json:
+        """What is noted with a write of the model's."""
+        return {"by": BY_MODEL, "session": self._blocks.place.ref.id, "since": self._own_since(before)}
+
+    def _own_since(self, value: Value) -> int:
+        """The version after which, up to this one, all are this model's own writes, which stand in its conversation."""
+        noted = value.metadata
+        if noted.get("by") != BY_MODEL or noted.get("session") != self._blocks.place.ref.id:
+            return value.version
+        since = noted.get("since")
+        return since if isinstance(since, int) else value.version - 1
+
     def _check_seen(self, entry: Entry, value: Value) -> None:
         """Refuse to replace what somebody else wrote since this model was shown the block, and show it that."""
-        seen, values = entry.seen, entry.values
-        if seen is None or values is None or value.version <= seen:
+        since = self._own_since(value)
+        if entry.seen is None or since > entry.seen:
+            self._prompt.stored()  # another process may have shown it more
+        if entry.seen is None or since <= entry.seen:
             return
-        if _only_own(values, value, seen, self._blocks.place.ref.id):
-            return
-        entry.seen = value.version
+        self._prompt.show({entry.spec.label: value.version})
         raise stale(value, "is not what you were shown")
 
     # -- search_context --------------------------------------------------------
@@ -268,13 +277,6 @@ def keyed(content: str, title: str | None) -> str:
     return aside(lambda: keys.entry_key(content, title))
 
 
-def _only_own(values: Values, value: Value, seen: int, session_id: str) -> bool:
-    """Whether all versions after the one a model was shown are its own writes, which stand in its conversation."""
-    versions = values.history("", before=value.version + 1, limit=min(value.version - seen, OWN_WRITES))
-    own = [one.metadata.get("by") == BY_MODEL and one.metadata.get("session") == session_id for one in versions]
-    return len(own) == value.version - seen and all(own)
-
-
 def _labels(entries: Sequence[Entry]) -> list[str]:
     return [entry.spec.label for entry in entries]
 
@@ -290,7 +292,7 @@ def session_tools(sessions: Sessions) -> list[Tool]:
 
     def search(given: Mapping[str, Any]) -> str:
         hits = sessions.search(tooling.needed(given, "query"), limit=HITS)
-        return "\n---\n".join(f"[{hit.role}] {hit.snippet}" for hit in hits) or tooling.NOTHING_FOUND
+        return tooling.hits_text(hits) or tooling.NOTHING_FOUND
 
     properties = {"query": tooling.string("The words to look for")}
     about = "Search all earlier conversations for messages that hold all the words of a query."

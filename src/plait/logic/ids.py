@@ -91,6 +91,14 @@ def check_own_id(value: object) -> str:
     return DEFAULT_SESSION if value == DEFAULT_SESSION else check_session_id(value)
 
 
+def refuse_hidden(value: object) -> None:
+    """Raise `UsageError` for the id of a session that is plait's own affair."""
+    if isinstance(value, str) and is_hidden(value):
+        raise UsageError(
+            f"session {value!r} is plait's own; blocks that all sessions share are changed with context of any of them"
+        )
+
+
 def uuid7(time_ms: int, random: int) -> str:
     """The UUIDv7 (RFC 9562) of a Unix time in milliseconds and 74 random bits."""
     return "%08x-%04x-7%03x-%04x-%012x" % (  # noqa: UP031 - of all ways to say this the quickest

@@ -10,7 +10,7 @@ from plait.logic import prompt
 from plait.logic.blocks import BlockSpec
 from plait.logic.documents import Document
 from plait.logic.shape import is_mapping
-from plait.model import Json
+from plait.model import Hit, Json
 
 SET: Final = "set_context"
 SEARCH: Final = "search_context"
@@ -20,6 +20,9 @@ SESSION_SEARCH: Final = "session_search"
 NOTHING_FOUND: Final = "No results found."
 SHOWN: Final = 60
 """How much of a wrong value is repeated to the model."""
+
+
+_BRACKETS: Final = str.maketrans("[]", "()")
 
 
 class ToolError(Exception):
@@ -171,6 +174,15 @@ def written(label: str, tokens: int, most: int | None) -> str:
 def indexed(key: str, label: str) -> str:
     """What a write of an entry answers."""
     return f'Indexed "{key}" in {label}.'
+
+
+def hits_text(hits: Iterable[Hit]) -> str | None:
+    """Each hit as `[role] snippet` on one line, so that no message can look like two; `None` for none.
+
+    A role is a word of the writer's choice, and has no brackets here.
+    """
+    lines = (f"[{prompt.one_line(hit.role).translate(_BRACKETS)}] {prompt.one_line(hit.snippet)}" for hit in hits)
+    return "\n---\n".join(lines) or None
 
 
 def not_loaded(document: Document) -> str:

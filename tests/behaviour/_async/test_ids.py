@@ -140,6 +140,17 @@ async def test_plaits_own_session_ids_are_not_for_callers(sessions: AsyncSession
             sessions.session(id)
 
 
+@pytest.mark.parametrize("id", ["plait:shared", "plait:stage:x"])
+async def test_what_no_listing_shows_is_neither_found_nor_deleted_by_its_id(sessions: AsyncSessions, id: str) -> None:
+    chat = sessions.session("chat").with_context("memory", shared=True)
+    await chat.context.replace("memory", "for all")
+    with pytest.raises(UsageError, match="plait's own"):
+        await sessions.delete(id)
+    assert await sessions.get(id) is None
+    block = await chat.context.block("memory")
+    assert block is not None and block.content == "for all"
+
+
 async def test_two_sessions_may_use_one_message_id(sessions: AsyncSessions) -> None:
     """B-045: providers reuse short ids."""
     one, other = sessions.session("one"), sessions.session("other")

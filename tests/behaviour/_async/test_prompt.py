@@ -140,6 +140,67 @@ async def test_a_long_block_is_rendered_like_a_short_one(sessions: AsyncSessions
     assert (await session.freeze_system_prompt()).endswith(f"{RULE}\n{text}")
 
 
+async def test_a_listener_may_ask_for_the_prompt_that_was_just_frozen_or_refreshed(sessions: AsyncSessions) -> None:
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    heard: list[str] = []
+
+    async def listen(change: plait.Change) -> None:
+        if change.kind == "context" and len(heard) < 4:
+            heard.append(f"{change.label} {change.value_version}")
+            await session.freeze_system_prompt()
+            await session.refresh_system_prompt()
+
+    session.subscribe(listen)
+    await session.freeze_system_prompt()
+    assert heard[0] == f"{PROMPT_LABEL} 1"
+    await session.context.append("memory", "tea")
+    assert "tea" in await session.freeze_system_prompt()
+
+
+@pytest.mark.parametrize(
+    ("method", "ask"), [("get", "freeze"), ("init", "freeze"), ("set", "refresh"), ("get", "refresh")]
+)
+async def test_a_provider_that_asks_for_the_prompt_it_is_read_for_is_told_so(
+    sessions: AsyncSessions, method: str, ask: str
+) -> None:
+    """It would wait for itself for ever."""
+    session = sessions.session("s")
+    provider = Asking(session, method, ask)
+    session.with_context("notes", provider=provider)
+    with pytest.raises(plait.UsageError, match="ask when its method has returned"):
+        await session.refresh_system_prompt()
+        await session.context.append("notes", "x")
+    provider.method = "none"
+    await session.context.append("notes", "x")
+    assert "x" in await session.refresh_system_prompt()
+
+
+class Asking:
+    """A text whose provider asks for the prompt while it is asked itself."""
+
+    def __init__(self, session: AsyncSession, method: str, ask: str) -> None:
+        self.session = session
+        self.method = method
+        self.ask = ask
+        self.text = ""
+
+    async def _asked(self, method: str) -> None:
+        if method == self.method:
+            session = self.session
+            await (session.refresh_system_prompt() if self.ask == "refresh" else session.freeze_system_prompt())
+
+    async def init(self, label: str) -> None:
+        await self._asked("init")
+
+    async def get(self) -> str:
+        await self._asked("get")
+        return self.text
+
+    async def set(self, content: str) -> None:
+        await self._asked("set")
+        self.text = content
+
+
 async def test_a_refresh_that_fails_leaves_the_prompt_as_it_was(sessions: AsyncSessions) -> None:
     source = Fixed("one")
     session = sessions.session("s", context=[BlockSpec("a", provider=source)], cached_prompt=True)

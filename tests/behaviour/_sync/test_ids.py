@@ -140,6 +140,17 @@ def test_plaits_own_session_ids_are_not_for_callers(sessions: Sessions, id: str)
             sessions.session(id)
 
 
+@pytest.mark.parametrize("id", ["plait:shared", "plait:stage:x"])
+def test_what_no_listing_shows_is_neither_found_nor_deleted_by_its_id(sessions: Sessions, id: str) -> None:
+    chat = sessions.session("chat").with_context("memory", shared=True)
+    chat.context.replace("memory", "for all")
+    with pytest.raises(UsageError, match="plait's own"):
+        sessions.delete(id)
+    assert sessions.get(id) is None
+    block = chat.context.block("memory")
+    assert block is not None and block.content == "for all"
+
+
 def test_two_sessions_may_use_one_message_id(sessions: Sessions) -> None:
     """B-045: providers reuse short ids."""
     one, other = sessions.session("one"), sessions.session("other")

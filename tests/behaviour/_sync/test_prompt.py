@@ -140,6 +140,67 @@ def test_a_long_block_is_rendered_like_a_short_one(sessions: Sessions) -> None:
     assert (session.freeze_system_prompt()).endswith(f"{RULE}\n{text}")
 
 
+def test_a_listener_may_ask_for_the_prompt_that_was_just_frozen_or_refreshed(sessions: Sessions) -> None:
+    session = sessions.session("s", context=[MEMORY], cached_prompt=True)
+    heard: list[str] = []
+
+    def listen(change: plait.Change) -> None:
+        if change.kind == "context" and len(heard) < 4:
+            heard.append(f"{change.label} {change.value_version}")
+            session.freeze_system_prompt()
+            session.refresh_system_prompt()
+
+    session.subscribe(listen)
+    session.freeze_system_prompt()
+    assert heard[0] == f"{PROMPT_LABEL} 1"
+    session.context.append("memory", "tea")
+    assert "tea" in session.freeze_system_prompt()
+
+
+@pytest.mark.parametrize(
+    ("method", "ask"), [("get", "freeze"), ("init", "freeze"), ("set", "refresh"), ("get", "refresh")]
+)
+def test_a_provider_that_asks_for_the_prompt_it_is_read_for_is_told_so(
+    sessions: Sessions, method: str, ask: str
+) -> None:
+    """It would wait for itself for ever."""
+    session = sessions.session("s")
+    provider = Asking(session, method, ask)
+    session.with_context("notes", provider=provider)
+    with pytest.raises(plait.UsageError, match="ask when its method has returned"):
+        session.refresh_system_prompt()
+        session.context.append("notes", "x")
+    provider.method = "none"
+    session.context.append("notes", "x")
+    assert "x" in session.refresh_system_prompt()
+
+
+class Asking:
+    """A text whose provider asks for the prompt while it is asked itself."""
+
+    def __init__(self, session: Session, method: str, ask: str) -> None:
+        self.session = session
+        self.method = method
+        self.ask = ask
+        self.text = ""
+
+    def _asked(self, method: str) -> None:
+        if method == self.method:
+            session = self.session
+            (session.refresh_system_prompt() if self.ask == "refresh" else session.freeze_system_prompt())
+
+    def init(self, label: str) -> None:
+        self._asked("init")
+
+    def get(self) -> str:
+        self._asked("get")
+        return self.text
+
+    def set(self, content: str) -> None:
+        self._asked("set")
+        self.text = content
+
+
 def test_a_refresh_that_fails_leaves_the_prompt_as_it_was(sessions: Sessions) -> None:
     source = Fixed("one")
     session = sessions.session("s", context=[BlockSpec("a", provider=source)], cached_prompt=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plait.logic import arguments
-from plait.providers.history_text import count_sentence, hits_text
+from plait.logic.tooling import hits_text
+from plait.providers.history_text import count_sentence
 
 if TYPE_CHECKING:
     from plait._async.sessions import AsyncSessions

@@ -109,6 +109,7 @@ class FaultVFS(apsw.VFS):
         self._faults: list[_Fault] = []
         self._disks: dict[str, _Disk] = {}
         self._lock = threading.RLock()
+        self._acting = threading.RLock()
         super().__init__(name, self.base, makedefault=True)
 
     def __enter__(self) -> FaultVFS:
@@ -205,6 +206,11 @@ class FaultVFS(apsw.VFS):
         """Count a call and let it fail if it is to."""
         fault = self.due(call, path)
         if fault is not None:
+            self.act(fault)
+
+    def act(self, fault: _Fault) -> None:
+        """Do what is to be done at a call, one after another, whichever threads call."""
+        with self._acting:
             fault.act()
 
     def due(self, call: Call, path: str | None) -> _Fault | None:
@@ -241,7 +247,7 @@ class FaultFile(apsw.VFSFile):
         if fault is not None and fault.torn:
             self._write(data[: len(data) // 2], offset)
         if fault is not None:
-            fault.act()
+            self.vfs.act(fault)
         self._write(data, offset)
 
     def _write(self, data: bytes, offset: int) -> None:

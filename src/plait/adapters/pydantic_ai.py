@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import plait
 from plait.adapters.extras import missing
@@ -480,8 +480,8 @@ async def history(session: plait.AsyncSession, *, for_model: bool = True) -> lis
     return [entry.message for entry in _entries([row for row in rows if not isinstance(row, plait.Damaged)])]
 
 
-def _asking(node: Any) -> ModelRequestNode[Any, Any] | None:
-    return cast("ModelRequestNode[Any, Any]", node) if isinstance(node, ModelRequestNode) else None
+def _is_asking(node: object) -> TypeGuard[ModelRequestNode[Any, Any]]:
+    return isinstance(node, ModelRequestNode)
 
 
 @dataclass(frozen=True)
@@ -536,7 +536,7 @@ class Saving(AbstractCapability[Any]):
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """Note which request comes next."""
-        self._next = _asking(node)
+        self._next = node if _is_asking(node) else None
         return node
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:

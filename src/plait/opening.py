@@ -111,12 +111,17 @@ def _file(path: str) -> str:
     """The file a path or a `sqlite:///` URL names."""
     scheme, is_url, _ = path.partition("://")
     if not is_url or not _is_scheme(scheme):
+        if path.lower().startswith(_NEARLY):  # it may hold a password, so it is no file name to be told
+            raise UsageError("this is nearly a URL of PostgreSQL's; give postgresql://user@host/database")
         return path
     if scheme.lower() != "sqlite":
         raise UsageError(
             f"plait does not know {scheme}:// stores; give a path, sqlite:///path, ':memory:' or postgresql://host/database"
         )
     return path.removeprefix("sqlite:///")
+
+
+_NEARLY = ("postgres:", "postgres//", "postgresql:", "postgresql//")
 
 
 def _is_scheme(text: str) -> bool:

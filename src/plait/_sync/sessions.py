@@ -319,7 +319,7 @@ class Sessions:
         arguments.mapping(arguments.text("what", what), value)
 
     def list(self, *, limit: int = PAGE, cursor: str | None = None) -> SessionPage:
-        """A page of the scope's sessions, most recently active first.
+        """A page of the scope's sessions, most recently active first; of one instant the highest id first.
 
         Pass the page's `cursor` to go on. A session that nobody touches meanwhile is listed
         exactly once. `UsageError` for a cursor of something else.

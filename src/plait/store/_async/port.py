@@ -282,7 +282,8 @@ class AsyncStore(Protocol):
         ...
 
     async def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
-        """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
+        """Sessions of a scope, most recently active first, of one instant the highest id first; a foreign cursor raises
+        `UsageError`."""
         ...
 
     async def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:

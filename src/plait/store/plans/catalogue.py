@@ -201,19 +201,24 @@ def sessions(scope: Scope, cursor: str | None, limit: int) -> Plan[SessionPage]:
     for id, head in found[:limit]:
         yield Enter(SessionRef(scope, id))
         page.append((yield from _info(id, head)))
-    last = found[limit - 1][1] if len(found) > limit else None
-    return SessionPage(page, ListCursor(last.active_at_us, last.session).text(scope) if last else None)
+    return SessionPage(page, _place(found[limit - 1]).text(scope) if len(found) > limit else None)
 
 
 def _bucket(scope: Scope, bucket: int, after: ListCursor | None) -> Plan[list[tuple[str, Head]]]:
     """The live sessions of a bucket that come after the cursor, newest first."""
     rows = yield Ask("sessions_in_bucket", (scope.tenant, scope.owner, bucket))
-    heads = sorted(((row[-1], Head.of(row[:-1])) for row in rows), key=lambda item: _newest(item[1]))
-    return [item for item in heads if after is None or _newest(item[1]) > (-after.at_us, -after.session)]
+    found = [(row[-1], Head.of(row[:-1])) for row in rows]
+    found.sort(key=lambda item: _order(_place(item)), reverse=True)
+    return [item for item in found if after is None or _order(_place(item)) < _order(after)]
 
 
-def _newest(head: Head) -> tuple[int, int]:
-    return -head.active_at_us, -head.session
+def _place(item: tuple[str, Head]) -> ListCursor:
+    return ListCursor(item[1].active_at_us, item[0])
+
+
+def _order(place: ListCursor) -> tuple[int, str]:
+    """Newest first, and of one instant the highest id first: the same in every store."""
+    return place.at_us, place.id
 
 
 def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> Plan[int | None]:

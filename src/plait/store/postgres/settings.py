@@ -43,11 +43,20 @@ class Server(Struct, frozen=True):
 
 
 def check_url(url: str) -> None:
-    """`UsageError` for a URL that libpq does not take; nothing of it is shown, for it may hold a password."""
+    """`UsageError` for a URL that libpq does not take; nothing of it is shown, for it may hold a password.
+
+    So is one whose password has signs that end it for libpq, which would then tell the rest as a host, a port or a database.
+    """
     try:
-        psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise UsageError("this is not a URL of PostgreSQL's; give postgresql://user@host/database") from error
+        found = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        raise UsageError("this is not a URL of PostgreSQL's; give postgresql://user@host/database") from None
+    ports = str(found.get("port") or "")
+    place = url.partition("?")[0].partition("://")[2]
+    if place.count("@") > 1 or "@" in place.partition("/")[2] or (not ports.replace(",", "").isdigit() and ports):
+        raise UsageError(
+            "of this URL the host and port cannot be told; write @ : / ? # % in a password as %40 %3A and so on"
+        )
 
 
 def options(settings: Settings) -> dict[str, Any]:

@@ -232,7 +232,7 @@ async def measure(url: str, rounds: int, each: int) -> Ledger:
     for round in range(rounds):
         for callers in CALLERS:
             for store in stores if round % 2 else reversed(stores):
-                await _appends(ledger, store, callers, max(2, int(each * store.share) // callers), items)
+                await _appends(ledger, store, callers, max(2, int(each * store.share) // min(callers, 8)), items)
         for store in stores:
             for measure in ("load", "last"):
                 await _reads(ledger, store, measure, max(1, each // 20))

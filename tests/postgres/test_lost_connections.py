@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import plait
 from plait import Session, Sessions
 from plait.store.postgres._sync.executor import Executor
 from tests.dose import dose
+from tests.postgres.test_many_writers import in_threads
 
 Operation = Callable[[Sessions], Any]
 
@@ -174,3 +176,22 @@ def test_a_reader_whose_connection_ends_in_mid_read_reads_on(sessions: Sessions,
             end_all(url)
         found.append(id)
     assert found == (ids[::-1] if kind == "newest first" else ids)
+
+
+def test_connections_that_end_all_the_time_lose_nothing(sessions: Sessions, url: str) -> None:
+    """Each fifth time somebody has written, all connections end, wherever the others are."""
+    each, turn = dose(short=10, soak=500), threading.Lock()
+
+    def write(n: int) -> None:
+        for i in range(each):
+            assert sessions.session(f"chat {n % 2}").append(text(f"{n}-{i}")).inserted
+            assert sessions.session(f"chat {n % 2}").get(f"{n}-{i}") is not None
+            if i % 5 == n:
+                with turn:  # or they would end one another
+                    end_all(url)
+
+    in_threads(4, write)
+    for half in range(2):
+        found = list(sessions.session(f"chat {half}").history())
+        assert [message.seq for message in found] == list(range(1, 2 * each + 1))
+        assert {message.id for message in found} == {f"{n}-{i}" for n in (half, half + 2) for i in range(each)}

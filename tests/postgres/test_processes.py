@@ -116,7 +116,7 @@ print(json.dumps([done, refused]))
 
 
 @pytest.mark.timeout(dose(short=600, soak=3600))
-@pytest.mark.parametrize("faults", ["sound", "faults"])
+@pytest.mark.parametrize("faults", dose(short=["faults"], soak=["sound", "faults"]))
 def test_mixed_work_of_many_processes_ends_and_leaves_a_sound_store(url: str, faults: str) -> None:
     """Only what others changed meanwhile is refused: no deadlock, no wait that is too long, no error of the server's.
 

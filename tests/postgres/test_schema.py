@@ -22,7 +22,6 @@ from plait.store.postgres.driver import PostgresDriver
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import migrations
 from plait.testing import StoreTests
-from plait.testing._sync.contract.changing import ChangeTests
 from plait.testing._sync.contract.recording import RecordTests
 from tests import postgres_server
 from tests.dose import SOAK
@@ -127,8 +126,8 @@ def parted() -> Iterator[str]:
         yield url
 
 
-PARTED_TESTS: tuple[type, ...] = (StoreTests,) if SOAK else (ChangeTests, RecordTests)
-"""The whole contract with the full dose; else what writes, reads and removes in most of the tables in parts."""
+PARTED_TESTS: tuple[type, ...] = (StoreTests,) if SOAK else (RecordTests,)
+"""The whole contract with the full dose."""
 
 
 class TestPartedStore(*PARTED_TESTS):  # type: ignore[misc]

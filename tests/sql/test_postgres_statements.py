@@ -270,6 +270,15 @@ def _sides(node: Any) -> tuple[Any, ...]:
     return ()
 
 
+def test_row_security_is_what_the_server_can_parse_and_every_policy_names_who_asks() -> None:
+    from plait.store.postgres import schema
+
+    script = schema.secured("app")
+    pglast.parse_sql(script)
+    assert "current_setting('plait" not in script, "whoever can send SQL can change a setting"
+    assert script.count("m.role = current_user") == 2 and "FORCE" not in script
+
+
 def test_hints_are_the_only_statements_of_a_session_and_touch_no_table() -> None:
     found = postgres.parse(postgres.read("hints.sql"))
     assert list(found) == ["hint", "listen", "unlisten"]

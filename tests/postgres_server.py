@@ -61,10 +61,10 @@ def end() -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     folder = Path(os.environ.pop(FOLDER, ""))
-    if (folder / "server.json").exists():
-        pooler = json.loads((folder / "server.json").read_text()).get("pooler")
-        if pooler:
-            os.kill(pooler, signal.SIGKILL)
+    facts = json.loads((folder / "server.json").read_text()) if (folder / "server.json").exists() else {"error": ""}
+    if "error" not in facts:
+        if "pooler" in facts:
+            os.kill(facts["pooler"], signal.SIGKILL)
         run(folder, "pg_ctl", "-D", str(folder / "data"), "-m", "immediate", "stop", check=False)
     shutil.rmtree(folder, ignore_errors=True)
 

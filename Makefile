@@ -29,8 +29,9 @@ nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check
 
-adapters: $(VENV)/.adapters  ## the tests with every framework there is, and an S3; installs what `make test` skips
+adapters: $(VENV)/.adapters $(VENV)/harness/.ready  ## the tests with every framework there is, and an S3; installs what `make test` skips
 	PLAIT_DOSE=short $(PYTEST) tests/adapters tests/providers $(ARGS)
+	PLAIT_DOSE=short $(VENV)/harness/bin/python -m pytest tests/adapters/test_pydantic_ai_harness.py
 
 bench: $(VENV)/.dev  ## the numbers of docs, measured here
 	$(PY) -m benchmarks $(ARGS)
@@ -65,4 +66,11 @@ $(VENV)/.adapters: $(VENV)/.dev
 		$(PIP) --editable ".[$$extra]" || echo "plait[$$extra] could not be installed: its tests will skip" >&2; \
 	done
 	@$(PIP) s3fs 'moto[server]' || echo "s3fs and moto could not be installed: the tests with an S3 will skip" >&2
+	@touch $@
+
+# Pydantic AI's harness pins an older Pydantic AI than the one that plait is made for: an environment of its own.
+$(VENV)/harness/.ready: $(VENV)/.dev
+	@$(PYTHON) -m venv --clear $(VENV)/harness
+	@$(VENV)/harness/bin/python -m pip --disable-pip-version-check install -qq --editable '.[pydantic-ai-harness,testing]' \
+		pytest-asyncio pytest-randomly pytest-timeout pytest-xdist
 	@touch $@

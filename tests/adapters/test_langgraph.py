@@ -24,6 +24,7 @@ from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer  # noqa: E402
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer  # noqa: E402
 from langgraph.graph import START, MessagesState, StateGraph, add_messages  # noqa: E402
+from langgraph.types import Command, interrupt  # noqa: E402
 
 from plait.adapters.langgraph import PlaitSaver  # noqa: E402
 
@@ -579,3 +580,30 @@ def test_a_summary_of_what_others_wrote_is_a_message_of_the_graphs(
         *("They spoke of the weather.", "three", "echo three")
     ]
     assert chat(PlaitSaver(sessions)).get_state(CONFIG).values["messages"] == result["messages"]
+
+
+@pytest.mark.parametrize("word", ["approved", "refused"])
+def test_a_pause_for_approval_stores_one_call_and_one_result(word: str, sessions: plait.Sessions) -> None:
+    """B-048: asked by one saver, answered to another, as in another process."""
+
+    def model(state: Any) -> Any:
+        if isinstance(state["messages"][-1], ToolMessage):
+            return {"messages": [AIMessage(f"It was {word}.")]}
+        call: Any = {"name": "pay", "args": {}, "id": "c1", "type": "tool_call"}
+        return {"messages": [AIMessage("", tool_calls=[call])]}
+
+    def pay(state: Any) -> Any:
+        return {"messages": [ToolMessage(interrupt("May I?"), tool_call_id="c1")]}
+
+    def paying() -> Any:
+        graph: Any = StateGraph(MessagesState)
+        graph.add_node("model", model).add_node("pay", pay)
+        graph.add_edge(START, "model").add_edge("pay", "model")
+        graph.add_conditional_edges("model", lambda s: "pay" if s["messages"][-1].tool_calls else "__end__")
+        return graph.compile(checkpointer=PlaitSaver(sessions))
+
+    assert paying().invoke({"messages": [HumanMessage("Pay!")]}, CONFIG)["__interrupt__"][0].value == "May I?"
+    paying().invoke(Command(resume=word), CONFIG)
+    session = sessions.session("thread")
+    assert [message.role for message in session.history()] == ["user", "assistant", "tool", "assistant"]
+    assert said(session)[-1] == f"It was {word}." and session.totals().messages == 4

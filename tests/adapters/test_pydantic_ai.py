@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai.conversation_store", reason="needs Pydantic AI: pip install 'plait[pydantic-ai]'")
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord, InMemoryConversationStore
@@ -645,6 +645,83 @@ async def test_what_a_processor_makes_of_the_history_is_never_stored(
     assert "rewritten" not in str(await history(chat)) and "copied" not in str(await history(chat))
     parts = [part.part_kind for message in await history(chat) for part in message.parts]
     assert parts[:6] == ["user-prompt", "tool-call", "tool-call", "tool-return", "tool-return", "text"]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_pause_for_approval_stores_one_call_and_one_result(
+    approved: bool, sessions: plait.AsyncSessions
+) -> None:
+    """B-048: nothing but the session is left between asking and the answer."""
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        last = messages[-1].parts[-1]
+        if isinstance(last, ToolReturnPart):
+            return says(str(last.content))
+        return ModelResponse(parts=[ToolCallPart("pay", {}, "c1")])
+
+    async def pay() -> str:
+        return "Paid."
+
+    chat = sessions.session("c")
+    agent: Any = Agent(FunctionModel(model), output_type=[str, DeferredToolRequests])
+    agent.tool_plain(pay, requires_approval=True)
+    asked = await agent.run("Pay!", capabilities=[Saving(chat)])
+    assert [call.tool_call_id for call in asked.output.approvals] == ["c1"]
+    before = await history(chat, for_model=False)
+    answer = DeferredToolResults(approvals={"c1": approved})
+    await agent.run(message_history=before, deferred_tool_results=answer, capabilities=[Saving(chat)])
+    stored = [message async for message in chat.history() if isinstance(message, plait.Message)]
+    assert [message.role for message in stored] == ["user", "assistant", "tool", "assistant"]
+    assert (stored[-1].text == "Paid.") == approved
+
+
+async def test_an_answer_that_is_a_tools_is_stored_with_its_end(sessions: plait.AsyncSessions) -> None:
+    chat = sessions.session("c")
+    agent = Agent(TestModel(), output_type=dict[str, int], tools=[weather])
+    for _ in range(2):
+        result = await agent.run("Count.", message_history=await history(chat), capabilities=[Saving(chat)])
+        assert ModelMessagesTypeAdapter.dump_python(await history(chat, for_model=False)) == (
+            ModelMessagesTypeAdapter.dump_python(result.all_messages())
+        )
+        assert (await chat.totals()).messages == len(result.all_messages())
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_a_question_that_nobody_answered_is_asked_again_and_stored_once(
+    streamed: bool, sessions: plait.AsyncSessions
+) -> None:
+    chat = sessions.session("c")
+    await chat.append(plait.user("Are you there?"))
+    agent = Agent(TestModel(custom_output_text="Yes."))
+    given: Any = {"message_history": await history(chat), "capabilities": [Saving(chat)]}
+    if streamed:
+        async with agent.run_stream(**given) as result:
+            await result.get_output()
+    else:
+        await agent.run(**given)
+    assert [message.text async for message in chat.history() if isinstance(message, plait.Message)] == [
+        *("Are you there?", "Yes.")
+    ]
+
+
+@pytest.mark.parametrize("limit", range(6))
+async def test_no_limit_shows_a_model_a_result_without_its_call(
+    limit: int, sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    """B-063: `load` answers as many as it is asked for, and Pydantic AI drops what lost its call."""
+    chat = sessions.session("c")
+    await Agent(FunctionModel(two_calls), tools=[weather]).run("Weather?", capabilities=[Saving(chat)])
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        parts = [part for message in messages for part in message.parts]
+        asked = [part.tool_call_id for part in parts if isinstance(part, ToolCallPart)]
+        assert asked == [part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)]
+        return says("Fine.")
+
+    conversation = await store.load("c", limit=limit)
+    result = await Agent(FunctionModel(model)).run("Thanks.", conversation=conversation)
+    await store.save(result)
+    assert (await chat.totals()).messages == 6
 
 
 async def test_a_block_that_a_tool_writes_makes_no_copy_of_a_conversation_stale(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import inspect
+import itertools
 import json
 import logging
 from collections import OrderedDict
@@ -20,7 +21,7 @@ from plait.logic.shape import is_list, is_object
 
 try:
     from pydantic import TypeAdapter, ValidationError
-    from pydantic_ai import ModelRequestNode, RunContext, Tool
+    from pydantic_ai import CallToolsNode, ModelRequestNode, RunContext, Tool, UserPromptNode
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.conversation_store import (
         ConversationConflict,
@@ -480,6 +481,20 @@ async def history(session: plait.AsyncSession, *, for_model: bool = True) -> lis
     return [entry.message for entry in _entries([row for row in rows if not isinstance(row, plait.Damaged)])]
 
 
+def _results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """What stands after the last response."""
+    after = itertools.takewhile(lambda message: isinstance(message, ModelRequest), reversed(messages))
+    return list(after)[::-1]
+
+
+def _asking(node: Any) -> ModelRequestNode[Any, Any] | None:
+    """The node, if it asks something new: not the end of the history once more."""
+    if not _is_asking(node):
+        return None
+    again = getattr(node, "is_resuming_without_prompt", False) or getattr(node, "_resume_suspended", None)
+    return None if again else node
+
+
 def _is_asking(node: object) -> TypeGuard[ModelRequestNode[Any, Any]]:
     return isinstance(node, ModelRequestNode)
 
@@ -525,7 +540,7 @@ class Saving(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """One for each run: it knows what of that run is stored."""
         mine = Saving(self._session, compaction=self._compaction)
-        mine._seen = {id(message): message for message in ctx.messages}
+        mine._know(ctx.messages)
         return mine
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
@@ -536,19 +551,21 @@ class Saving(AbstractCapability[Any]):
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """Note which request comes next."""
-        self._next = node if _is_asking(node) else None
+        self._next = _asking(node)
         return node
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
-        """Write what this step added."""
-        await self._save(ctx.messages)
+        """Write what this step added: what a node makes copies of is stored already."""
+        if not isinstance(node, UserPromptNode):  # which takes over the history
+            await self._save(_results(ctx.messages) if isinstance(node, CallToolsNode) else ctx.messages)
+        self._know(ctx.messages)
         return result
 
     async def prepare_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> Any:
         """Write what the model is about to be asked; compact before that, if it is due."""
         # What is in the history now may be what a processor has made of it: the request alone is sure to be new.
-        await self._save(ctx.messages if self._next is None else [self._next.request])
-        self._seen.update((id(message), message) for message in ctx.messages)
+        await self._save([] if self._next is None else [self._next.request])
+        self._know(ctx.messages)
         asked = self._compaction
         if asked is None:
             return request_context
@@ -592,6 +609,10 @@ class Saving(AbstractCapability[Any]):
 
     def _is(self, message: ModelMessage, entry: ConversationEntry) -> bool:
         return self._ids.get(id(message)) == entry.id or message == entry.message
+
+    def _know(self, messages: Sequence[ModelMessage]) -> None:
+        """These are stored, or are not to be."""
+        self._seen.update((id(message), message) for message in messages)
 
     async def _save(self, messages: Sequence[ModelMessage]) -> None:
         new: list[ModelMessage] = []

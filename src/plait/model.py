@@ -600,13 +600,15 @@ class Compacted(Struct, frozen=True):
 class CompactionState(Struct, frozen=True):
     """How a session's automatic compaction stands: `paused` says why it waits, `None` if it does not.
 
-    It goes on when the view has more than `resumes_above_tokens`, or after a `compact()` that worked.
-    `attempts` counts those in a row that failed or won nothing.
+    It goes on when the view has more than `resumes_above_tokens` and, if that is given, more than
+    `resumes_above_messages`, when it has become small again, or after a `compact()` that worked.
+    `attempts` counts those in a row that failed or won too little.
     """
 
     paused: str | None = None
     resumes_above_tokens: int | None = None
     attempts: int = 0
+    resumes_above_messages: int | None = None
 
 
 class Finding(Struct, frozen=True):

@@ -60,7 +60,13 @@ PASSING: Final = (BUSY, ELSEWHERE, CHANGED)
 ANCHOR_MESSAGES: Final = 20
 """How many of the newest messages are looked at for the usage that a model reported."""
 STEP: Final = 10
-"""A compaction that failed is tried again when the view has grown by a tenth of the limit, then twice that, ..."""
+"""One that failed or won too little is tried again when the view has grown by a tenth of the limit, then twice that,"""
+PATIENCE: Final = 16
+"""and, where nothing brought it under the limit, by a message, then two, four, up to so many."""
+ROOM: Final = 5
+"""What leaves less than a fifth of the limit free has won too little; the limit is exceeded by no more because of that."""
+OVER: Final = "what has to stay is over the limit by itself"
+TIGHT: Final = "what has to stay leaves little room below the limit"
 
 
 class _Plan(NamedTuple):
@@ -89,10 +95,16 @@ class Policy:
         self.reserved = reserved_tokens
         self.prompt = prompt_tokens
         self.background = background
+        most = self.limit + self.limit // ROOM
+        self.most = most if window_tokens is None else min(most, window_tokens - reserved_tokens)
 
     def is_due(self, tokens: int) -> bool:
         """Whether a view of so many tokens is to be compacted: over the limit, or up to the trigger of a window."""
         return tokens + self.reserved >= self.limit if self.window else tokens > self.limit
+
+    def has_room(self, tokens: int) -> bool:
+        """Whether a view of so many tokens can grow for a while before it is to be compacted."""
+        return not self.is_due(tokens + self.limit // ROOM)
 
 
 def policy(
@@ -148,6 +160,7 @@ class AsyncCompactor:
         self.policy: Policy | None = None
         self.on_error: ErrorHandler | None = None
         self.state = CompactionState()
+        self._stood = 0  # the size of the view when the waiting began
         self.tasks = AsyncBackground()
         self._keeping = AsyncRepeated()
         self._claimed: str | None = None
@@ -158,7 +171,7 @@ class AsyncCompactor:
     def set_up_as(self, other: AsyncCompactor) -> None:
         """Compact as another handle of the session does."""
         self.function, self.policy, self.on_error = other.function, other.policy, other.on_error
-        self.state, self._anchor = other.state, other._anchor
+        self.state, self._stood, self._anchor = other.state, other._stood, other._anchor
 
     # -- when ------------------------------------------------------------------
 
@@ -182,7 +195,7 @@ class AsyncCompactor:
             totals = await self._totals()
             self._note(inserted, totals)
             if self._is_due(totals, 0):
-                await self._attempt(LEAF)
+                await self._attempt(LEAF, 0)
         except SessionDeletedError as error:
             log.info("session %r is not compacted: %s", self._ref.id, error)
         except Exception as error:
@@ -223,10 +236,14 @@ class AsyncCompactor:
 
     def _is_due(self, totals: Totals, more: int) -> bool:
         policy, size = self.policy, self._size(totals)
-        if policy is None or not policy.is_due(size + more):
+        if policy is None:
             return False
-        waits = self.state.resumes_above_tokens
-        return waits is None or size > waits
+        if size < self._stood and policy.has_room(size):  # messages were deleted, or another path is the active one
+            self._goes_on()
+        if not policy.is_due(size + more):
+            return False
+        tokens, messages = self.state.resumes_above_tokens, self.state.resumes_above_messages
+        return (tokens is None or size > tokens) and (messages is None or totals.view_messages > messages)
 
     async def if_needed(self, instructions: object, tools: object, reserved_tokens: int) -> Compacted:
         """Compact if the input of a model's call would be too large."""
@@ -246,7 +263,7 @@ class AsyncCompactor:
             if not self._is_due(totals, more):
                 paused = self.state.paused if self.policy.is_due(self._size(totals) + more) else None
                 return Compacted(None, paused or "the view is small enough")
-            return await self._attempt(LEAF)
+            return await self._attempt(LEAF, more)
         except Exception as error:
             await self._failed(error)
             return Compacted(None, str(error))
@@ -270,24 +287,36 @@ class AsyncCompactor:
 
     # -- progress --------------------------------------------------------------
 
-    async def _attempt(self, leaf: Parent) -> Compacted:
-        """Compact because the limit says so, and wait with the next time if nothing was won."""
-        done = await self.compact(leaf)
+    async def _attempt(self, leaf: Parent, more: int) -> Compacted:
+        """Compact because the limit says so, and wait with the next time if too little was won."""
+        done = await self._once(leaf)
         if done.overlay is None and done.reason.startswith(PASSING):
             return done
         totals = await self._totals()
+        policy, size = self.policy, self._size(totals) + more
         if done.overlay is None:
-            self._wait(done.reason, totals)
-        elif self.policy is not None and self.policy.is_due(self._size(totals)):
-            self._wait("what has to stay is over the limit by itself", totals)
+            self._wait(done.reason, totals, more)
+        elif policy is None or policy.has_room(size):
+            self._goes_on()
+        else:
+            self._wait(OVER if policy.is_due(size) else TIGHT, totals, more)
         return done
 
-    def _wait(self, why: str, totals: Totals) -> None:
-        attempts = self.state.attempts + 1
-        limit = self.policy.limit if self.policy else 0
-        step = max(1, limit * min(2 ** (attempts - 1), STEP) // STEP)
-        self.state = CompactionState(why, self._size(totals) + step, attempts)
-        self._warn(f"session %r is over its limit and compaction waits: {why}")
+    def _wait(self, why: str, totals: Totals, more: int) -> None:
+        """Wait with the next attempt until the view has grown by more than the last time."""
+        policy, size, attempts = self.policy, self._size(totals), self.state.attempts
+        limit, doubled = policy.limit if policy else 0, 1 << min(attempts, STEP)
+        above = size + max(1, limit * min(doubled, STEP) // STEP)
+        messages: int | None = totals.view_messages + min(doubled, PATIENCE) - 1
+        if policy is not None and not policy.is_due(size + more):  # it can be kept below the limit, so that comes first
+            above, messages = max(size, min(above, policy.most - more)), None
+        self.state, self._stood = CompactionState(why, above, attempts + 1, messages), size
+        self._warn(f"session %r is near or over its limit and compaction waits: {why}")
+
+    def _goes_on(self) -> None:
+        """There is no reason to wait any more."""
+        self.state, self._stood = CompactionState(), 0
+        self._warned.clear()
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:
@@ -298,7 +327,7 @@ class AsyncCompactor:
         """Say that an automatic compaction failed, to everybody, and wait with the next."""
         log.warning("session %r could not be compacted: %s", self._ref.id, error, exc_info=error)
         try:
-            self._wait(f"it failed: {error}", await self._totals())
+            self._wait(f"it failed: {error}", await self._totals(), 0)
             await call_async(self._tell, Change("error", self._ref.id, error=error, during="compact"))
             if self.on_error is not None:
                 await call_async(self.on_error, error)
@@ -313,6 +342,12 @@ class AsyncCompactor:
             raise UsageError("there is nothing to compact with: pass a function to on_compaction first")
         if dry_run:
             return await self._planned(leaf)
+        done = await self._once(leaf)
+        if done.overlay is not None:
+            self._goes_on()
+        return done
+
+    async def _once(self, leaf: Parent) -> Compacted:
         if self._busy:
             return Compacted(None, BUSY)
         self._busy = True
@@ -391,8 +426,7 @@ class AsyncCompactor:
             return Compacted(None, f"{CHANGED}: {error}", *ends, calls=plan.calls)
         overlay: Overlay | None = added.overlay if added.inserted else None
         if overlay is not None:
-            self.state, self._anchor = CompactionState(), None
-            self._warned.clear()
+            self._anchor = None
             await call_async(self._tell, Change("compact", self._ref.id, overlay=overlay, ids=(overlay.id,)))
         reason = "compacted" if overlay else "a newer overlay covers this already"
         covered = (plan.from_id, plan.to_id, plan.messages, plan.covered_tokens, plan.calls)

@@ -487,7 +487,7 @@ class Session:
         Only stored totals are looked at, never the transcript. `counter` counts the messages that
         this handle writes from now on; `restamp_tokens` counts the earlier ones with it.
         The append is done before, and stands whatever happens; with `background` it does not wait, and
-        `close` does. A compaction that fails or wins nothing is tried again only when the view has
+        `close` does. A compaction that fails or wins too little is tried again only when the view has
         grown: see `compaction_state`.
         """
         found = policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)

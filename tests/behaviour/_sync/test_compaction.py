@@ -153,17 +153,78 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(chat: Session) -> None:
         chat.compact()
 
 
+TRIES = 7
+"""How often an attempt in vain is followed by one soon: after a tenth of the limit, two tenths, ..."""
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [(20, {"protect_head": 0, "min_tail": 20}), (20, {}), (60, {}), (90, {}), (1200, {})],
+    ids=["tail stays", "small", "a tenth", "a sixth", "twice"],
+)
 @pytest.mark.parametrize("answer", [failing, lambda prompt: "w " * 9000, lambda prompt: "short"])
-def test_compaction_cannot_loop(chat: Session, answer: Callable[[str], Any]) -> None:
-    """B-071: failing, winning nothing, or a tail over the limit by itself."""
-    model = Model(answer)
-    compacting(chat, model, protect_head=0, min_tail=20)
-    chat.compact_after(300)
-    fill(chat, 50, words=20)
-    assert 1 <= len(model.prompts) <= 25
+def test_compaction_cannot_loop(
+    chat: Session, answer: Callable[[str], Any], words: int, options: dict[str, Any]
+) -> None:
+    """B-071: failing, winning nothing or little, or what stays is over the limit by itself, with messages of any size.
+
+    One message in sixteen at most sets off a call when nothing helps, and as much as a fifth of the limit if it does.
+    """
+    model, limit = Model(answer), 1_000
+    compacting(chat, model, keep_recent_tokens=20_000, **options)
+    chat.compact_after(limit)
+    count = dose(short=50, soak=400)
+    fill(chat, count, words=words)
+    totals = chat.totals()
+    assert len(model.prompts) <= TRIES + max(count // 16, 5 * totals.path_tokens // limit if words < 200 else 0)
+    assert bool(model.prompts) == (totals.path_tokens > limit and count > 3)
+    assert ids_of(chat.transcript()) == [f"m{n}" for n in range(count)]
+
+
+@pytest.mark.parametrize("first", [5, 60, 80, 300])
+def test_the_messages_that_stay_may_fill_the_limit_and_calls_stay_few(chat: Session, first: int) -> None:
+    """B-071: a compaction that works but leaves little room waits like one that does not."""
+    model, count = Model(lambda prompt: "tiny"), dose(short=50, soak=400)
+    chat.on_compaction(plait.compact_function(model))
+    chat.compact_after(1_000)
+    fill(chat, 3, words=first)
+    largest = 0
+    for n in range(3, count):
+        fill(chat, 1, n, words=60)
+        largest = max(largest, (chat.totals()).view_tokens)
+    assert 1 <= len(model.prompts) <= count // 2, "each takes at least two messages"
     state = chat.compaction_state()
-    assert state.paused and state.resumes_above_tokens
-    assert ids_of(chat.transcript()) == [f"m{n}" for n in range(50)]
+    assert state.paused or largest <= 1_000
+    if first == 300:
+        assert len(model.prompts) <= TRIES + count // 16 and state.attempts > 3
+        assert state.paused == "what has to stay is over the limit by itself" and state.resumes_above_messages
+    else:
+        assert largest <= 1_200 + 120, "where it can be kept near the limit it is"
+
+
+def test_a_call_whose_tools_are_too_large_does_not_compact_before_each_call(chat: Session) -> None:
+    model = Model()
+    compacting(chat, model)
+    chat.compact_after(2_000)
+    for n in range(60):
+        fill(chat, 1, n)
+        chat.compact_if_needed(tools="word " * 3_000)
+    assert 1 <= len(model.prompts) <= TRIES + 60 // 16
+
+
+def test_the_waiting_ends_when_the_view_is_small_again(chat: Session) -> None:
+    model = Model(failing)
+    compacting(chat, model)
+    chat.compact_after(1_000)
+    fill(chat, 40)
+    assert chat.compaction_state().attempts > 1
+    chat.delete([f"m{n}" for n in range(38)])
+    fill(chat, 1, 40)
+    assert chat.compaction_state().paused is None
+    asked = len(model.prompts)
+    model.answer = lambda prompt: "Goal: none."
+    fill(chat, 20, 41)
+    assert len(model.prompts) > asked and (chat.totals()).view_tokens <= 1_000
 
 
 def test_a_failure_is_published_logged_and_handed_over_and_the_append_stands(

@@ -440,7 +440,8 @@ class Compactor:
         if plan.span is None:
             return plan, None
         covered = plan.answer.covered_tokens
-        folding = Folding(self.function, target_tokens(covered, self.policy.limit if self.policy else None))
+        limit = self.policy.limit if self.policy else None
+        folding = Folding(self.function, target_tokens(covered, limit, self.function.max_input_tokens))
         for message in self._read(path, after_seq=plan.after, before_seq=plan.before):
             if isinstance(message, Message):
                 for prompt in folding.add(message):

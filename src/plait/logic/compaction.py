@@ -5,7 +5,7 @@ Pure: the messages come in, prompts and checked summaries go out; reading and ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -14,7 +14,8 @@ from plait.errors import CompactionError, UsageError
 from plait.logic.arguments import function, number, refusal
 from plait.logic.estimate import estimate_text
 from plait.logic.ids import can_be_stored
-from plait.logic.shape import is_list, is_object
+from plait.logic.markers import marked, marked_text
+from plait.logic.shape import is_object
 from plait.logic.trimming import truncated
 from plait.logic.turns import Unit, is_hidden, is_tool
 from plait.model import Json, Message
@@ -26,11 +27,12 @@ SUMMARY_SHARE: Final = 5
 """A summary may take a fifth of what it replaces,"""
 SUMMARY_TOKENS_MIN: Final = 100
 SUMMARY_TOKENS_MAX: Final = 4_000
-"""and is never asked for more or less than this."""
+"""and is never asked for more or less than this,"""
+INPUT_SHARE: Final = 8
+"""nor for more than an eighth of what the summarizer takes; with twice that it is carried on from piece to piece."""
 MIN_ROOM_TOKENS: Final = 200
+"""A prompt that leaves less than this for the conversation is refused."""
 _CUT: Final = "\n[summary cut: it was longer than allowed]"
-_MEDIA_TYPES: Final = ("mediaType", "media_type", "mimeType", "mime_type")
-_MEDIA_CHARS: Final = 256  # a shorter value is not worth a marker
 
 
 class Prompt(Protocol):
@@ -97,9 +99,10 @@ def compact_function(
 
     The first `protect_head` messages stay, and the newest ones within `keep_recent_tokens` (at
     least `min_tail` messages; never more than half of what sets compaction off). What lies between is
-    summarized together with the summary before it, so that there is one. A prompt has at most about
-    `max_input_tokens`: a longer range is fed in pieces, one summary carried on from each to the
-    next. Media becomes a short marker; inputs and outputs of tools are shown up to `max_tool_chars`
+    summarized together with the summary before it, so that there is one. A prompt has at most
+    `max_input_tokens` by the estimate: a longer range is fed in pieces, one summary carried on from
+    each to the next, and so is a summary before it that is too long to be carried on itself. Media
+    becomes a short marker, what stands beside it stays; inputs and outputs of tools are shown up to `max_tool_chars`
     each, marked where they were cut. `prompt` makes the prompts in the place of `summary_prompt`.
     """
     if not callable(summarize):
@@ -178,9 +181,11 @@ class Tail:
                 break
 
 
-def target_tokens(covered: int, limit: int | None) -> int:
-    """How long a summary of so many tokens may be, the more so if the whole view has a limit."""
-    most = SUMMARY_TOKENS_MAX if limit is None else min(SUMMARY_TOKENS_MAX, limit // 8)
+def target_tokens(covered: int, limit: int | None, max_input: int) -> int:
+    """How long a summary of so many tokens may be, the more so if the view or the summarizer's input has a limit."""
+    most = min(SUMMARY_TOKENS_MAX, max_input // INPUT_SHARE)
+    if limit is not None:
+        most = min(most, limit // 8)
     return max(SUMMARY_TOKENS_MIN, min(covered // SUMMARY_SHARE, most))
 
 
@@ -199,28 +204,32 @@ class Folding:
         self._target = target
         self._texts: list[str] = []
         self._tokens = 0
+        self._left: int | None = None  # the room for a conversation beside the summary so far
         self.summary: str | None = None
         self.calls = 0
 
     def add(self, message: Message) -> Iterator[str]:
         """Take the next message; yields the prompts that have to be answered first."""
         overlay = message.overlay
-        if overlay is not None and overlay.kind == "compaction" and self.summary is None and not self._texts:
-            self.summary = message.text  # the summary before this one
+        first = self.summary is None and not self._texts
+        if overlay is not None and overlay.kind == "compaction" and first and self._can_be_carried(message.text):
+            self.summary, self._left = message.text, None  # the summary before this one
             return
         text = rendered(message, self._function.max_tool_chars)
         while text:
-            piece, text = _piece(text, self._room())
-            tokens = estimate_text(piece)
+            piece, rest = _piece(text, self._room())
+            tokens = estimate_text(piece) + 1  # what parts it from the one before
             if self._texts and self._tokens + tokens > self._room():
-                yield self._prompt()
+                yield self._prompt("\n\n".join(self._texts))
+                continue  # beside the summary of that there may be less room
             self._texts.append(piece)
             self._tokens += tokens
+            text = rest
 
     def end(self) -> Iterator[str]:
         """Yields the last prompt."""
         if self._texts:
-            yield self._prompt()
+            yield self._prompt("\n\n".join(self._texts))
 
     def took(self, answer: object) -> None:
         """Take what the summarizer answered; `CompactionError` unless it says something."""
@@ -230,15 +239,36 @@ class Folding:
         if not answer.strip():
             raise CompactionError("the summarizer answered nothing")
         self.summary = shortened(answer.strip(), 2 * self._target)
-        self._texts, self._tokens = [], 0
+        self._texts, self._tokens, self._left = [], 0, None
+
+    def _can_be_carried(self, summary: str) -> bool:
+        """Whether a summary is no longer than those made here; a longer one is fed in pieces like a message."""
+        return estimate_text(summary) <= 2 * self._function.max_input_tokens // INPUT_SHARE
 
     def _room(self) -> int:
-        empty = self._function.prompt("", previous=self.summary, target_tokens=self._target)
-        return max(MIN_ROOM_TOKENS, self._function.max_input_tokens - estimate_text(empty))
+        if self._left is None:
+            empty, most = estimate_text(self._prompt("")), self._function.max_input_tokens
+            self._left = most - empty - 1
+            if self._left < MIN_ROOM_TOKENS:
+                raise CompactionError(
+                    f"the prompt has {empty} tokens without any of the conversation, and the summarizer takes {most}; "
+                    "give compact_function a larger max_input_tokens or a shorter prompt"
+                )
+        return self._left
 
-    def _prompt(self) -> str:
-        conversation = "\n\n".join(self._texts)
-        return self._function.prompt(conversation, previous=self.summary, target_tokens=self._target)
+    def _prompt(self, conversation: str) -> str:
+        """What the function for prompts makes of a conversation; whatever it raises is its failure."""
+        try:
+            made: object = self._function.prompt(conversation, previous=self.summary, target_tokens=self._target)
+        except CompactionError:
+            raise
+        except Exception as error:
+            raise CompactionError(f"the function for prompts failed: {type(error).__name__}: {error}") from error
+        if isinstance(made, Coroutine):
+            made.close()
+        if not isinstance(made, str):
+            raise CompactionError(f"the function for prompts answered {type(made).__name__}, not text")
+        return made
 
 
 def _piece(text: str, room: int) -> tuple[str, str]:
@@ -279,51 +309,30 @@ def _line(part: Json, max_tool_chars: int) -> str:
     if kind == "reasoning" or is_hidden(part):
         return ""
     if kind == "text":
-        return str(part.get("text", ""))
+        return marked_text(str(part.get("text", "")))
     if is_tool(part):
         return _tool(part, max_tool_chars)
-    return _shown(_marked(part), max_tool_chars)
+    return _shown(part, max_tool_chars)
 
 
 def _tool(part: Json, limit: int) -> str:
     kind, name = str(part["type"]), part.get("toolName")
     name = name if isinstance(name, str) else "" if kind == "dynamic-tool" else kind.removeprefix("tool-")
-    line = f"[tool {name or 'result'}"
-    if part.get("input") is not None:
-        line += f" input: {_shown(_marked(part['input']), limit)}"
-    output = next((part[key] for key in ("output", "result", "errorText") if part.get(key) is not None), None)
-    return line + ("]" if output is None else f" output: {_shown(_marked(output), limit)}]")
+    said = {key: value for key in ("input", "output", "result") if (value := part.get(key)) is not None}
+    if "input" not in said and part.get("rawInput") is not None:
+        said = {"input": part["rawInput"], **said}
+    if part.get("errorText") is not None:
+        said["error"] = part["errorText"]
+    approval = part.get("approval")
+    if is_object(approval) and (approval.get("approved") is False or approval.get("reason")):
+        said["approval"] = approval
+    shown = (f" {'output' if key == 'result' else key}: {_shown(value, limit)}" for key, value in said.items())
+    return f"[tool {name or 'result'}{''.join(shown)}]"
 
 
 def _shown(value: Any, limit: int) -> str:
-    short = truncated(value, limit)
+    short = truncated(marked(value), limit)
     return short if isinstance(short, str) else jsontext.encode(short)
-
-
-def _marked(value: Any) -> Any:
-    """A copy of `value` with media replaced by short markers."""
-    if is_list(value):
-        return [_marked(item) for item in value]
-    if not is_object(value):
-        return value
-    marker = _marker(value)
-    return marker if marker is not None else {key: _marked(item) for key, item in value.items()}
-
-
-def _marker(holder: Json) -> str | None:
-    declared = next((item for key in _MEDIA_TYPES if isinstance(item := holder.get(key), str)), None)
-    for key, value in holder.items():
-        if not isinstance(value, str):
-            continue
-        inline = value.startswith("data:")
-        if inline or (key == "data" and declared is not None and len(value) > _MEDIA_CHARS):
-            media_type = declared or value[5:60].partition(";")[0].partition(",")[0]
-            name = holder.get("filename")
-            named = f" {name}" if isinstance(name, str) else ""
-            return f"[{media_type or 'media'}{named}, {len(value) * 3 // 4} bytes]"
-    if holder.get("type") == "file":
-        return f"[{declared or 'file'} {holder.get('filename') or holder.get('url') or holder.get('fileId') or ''}]"
-    return None
 
 
 def usage_tokens(usage: Json | None) -> int | None:

@@ -431,6 +431,51 @@ async def test_a_range_too_long_for_the_summarizer_is_fed_in_pieces_with_nothing
     assert whole.count("long ") >= 3000 - len(model.prompts)  # a word may be cut by the end of a piece
 
 
+@pytest.mark.parametrize("limit", [1_000, 1_200, 2_000, 20_000])
+async def test_a_summary_of_any_size_goes_on_in_prompts_within_the_bound(chat: AsyncSession, limit: int) -> None:
+    """B-078: what the summary before says is neither too much for the summarizer nor left out."""
+    said = " ".join(f"fact{n}" for n in range(4_000))
+    await fill(chat, 20)
+    assert (await chat.add_overlay("m3", "m10", summary=said)).inserted
+    model = Model(lambda prompt: "so far: " + "word " * 3_000)
+    compacting(chat, model, max_input_tokens=limit, keep_recent_tokens=50)
+    assert (await chat.compact()).done
+    await fill(chat, 12, 20)
+    assert (await chat.compact()).done
+    assert max(plait.logic.estimate.estimate_text(prompt) for prompt in model.prompts) <= limit
+    told = "".join(part.split("<conversation>\n")[-1].split("\n</conversation>")[0] for part in model.prompts)
+    told = told.replace("[continued]\n", "")  # a word may be cut by the end of a piece
+    assert all(f"fact{n} " in told for n in range(3_999)) and all(f"turn {n} " in told for n in range(11, 28))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda *given, **named: 1 / 0,
+        lambda *given, **named: None,
+        lambda conversation: conversation,
+        lambda conversation, **named: conversation.encode(),
+        lambda conversation, **named: "x " * 200_000 + conversation,
+    ],
+    ids=["raises", "none", "wants less", "bytes", "too long"],
+)
+async def test_a_function_for_prompts_of_no_use_changes_nothing(chat: AsyncSession, made: Any) -> None:
+    await fill(chat, 20)
+    model = Model()
+    compacting(chat, model, prompt=made)
+    with pytest.raises(CompactionError, match="prompt") as caught:
+        await chat.compact()
+    assert caught.value.session_id == "chat"
+    heard: list[Exception] = []
+    chat.on_compaction_error(heard.append)
+    chat.compact_after(100)
+    await fill(chat, 2, 20)
+    assert heard and isinstance(heard[0], CompactionError) and "prompt" in (chat.compaction_state().paused or "")
+    assert model.prompts == [] and await chat.overlays() == []
+    compacting(chat, model)
+    assert (await chat.compact()).done
+
+
 async def test_media_becomes_a_short_marker(chat: AsyncSession) -> None:
     """B-078: images do not go into the prompt."""
     url = "data:image/png;base64," + "A" * 400_000

@@ -258,8 +258,9 @@ class Folding:
 
     def _prompt(self, conversation: str) -> str:
         """What the function for prompts makes of a conversation; whatever it raises is its failure."""
+        ask: Callable[..., object] = self._function.prompt
         try:
-            made: object = self._function.prompt(conversation, previous=self.summary, target_tokens=self._target)
+            made = ask(conversation, previous=self.summary, target_tokens=self._target)
         except CompactionError:
             raise
         except Exception as error:

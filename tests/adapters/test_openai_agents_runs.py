@@ -165,6 +165,8 @@ async def test_three_turns_store_two_four_and_six_items(streamed: bool, trimmed:
 
 @MODES
 async def test_calls_and_results_of_a_turn_are_in_the_input_of_the_next_process(streamed: bool, tmp_path: Path) -> None:
+    """B-068"""
+
     @agents.function_tool
     def look(where: str) -> str:
         """Looks."""

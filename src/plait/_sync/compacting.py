@@ -18,6 +18,8 @@ from plait.logic.compaction import (
     CompactFunction,
     Folding,
     Head,
+    Middle,
+    Stretch,
     Tail,
     check_smaller,
     target_tokens,
@@ -490,22 +492,12 @@ class Compactor:
             keep = min(keep, max(0, self.policy.limit - self._prompt()) // 2)
         after = self._head(path, function.protect_head)
         before = self._tail(path, keep, function.min_tail)
-        first: Message | None = None
-        last: Message | None = None
-        messages = tokens = fresh = 0
-        if before is None or after + 1 < before:
-            for message in self._read(path, after_seq=after, before_seq=before):
-                if isinstance(message, Damaged):
-                    continue
-                first, last = first or message, message
-                messages += 1
-                tokens += message.tokens
-                fresh += message.overlay is None or message.overlay.kind != "compaction"
-        if first is None or last is None or not fresh:
+        most = self._middle(path, after, before)
+        if most is None or most.first is None or most.last is None:
             return _Plan(Compacted(None, "nothing but what has to stay, and what is summarized already"))
-        (from_id, from_seq), (to_id, to_seq) = _end(first, first=True), _end(last, first=False)
-        answer = Compacted(None, "would be compacted", from_id, to_id, messages, tokens)
-        return self._unless_crossing(_Plan(answer, Span(path, from_seq, to_seq), after, before))
+        (from_id, from_seq), (to_id, to_seq) = _end(most.first, first=True), _end(most.last, first=False)
+        answer = Compacted(None, "would be compacted", from_id, to_id, most.messages, most.tokens)
+        return self._unless_crossing(_Plan(answer, Span(path, from_seq, to_seq), most.after, most.before))
 
     def _unless_crossing(self, plan: _Plan) -> _Plan:
         """The plan, or one of nothing if an overlay, such as one of another branch, is in the way."""
@@ -529,6 +521,17 @@ class Compactor:
             if not head.take(unit):
                 break
         return head.last_seq
+
+    def _middle(self, path: Path, after: int, before: int | None) -> Stretch | None:
+        if before is not None and after + 1 >= before:
+            return None
+        middle, reader = Middle(after, before), Units()
+        for message in self._read(path, after_seq=after, before_seq=before):
+            for unit in reader.feed(message):
+                middle.take(unit)
+        for unit in reader.end():
+            middle.take(unit)
+        return middle.most()
 
     def _tail(self, path: Path, keep: int, least: int) -> int | None:
         tail, reader = Tail(keep, least), UnitsBackward()

@@ -5,9 +5,10 @@ Pure: the messages come in, prompts and checked summaries go out; reading and ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from plait import jsontext
 from plait.errors import CompactionError, UsageError
@@ -146,7 +147,8 @@ class Head:
 class Tail:
     """The newest messages, which stay: fed units newest first while it asks for more.
 
-    So do all calls that are still open in a turn that is not over, and what comes after them. A
+    So do all calls that are still open in a turn that is not over, and what comes after them (of those
+    that were left behind `Middle` keeps the ones that wait for an approval). A
     turn is over when the model spoke anew after somebody had answered, as `Units` sees it.
     """
 
@@ -179,6 +181,52 @@ class Tail:
             self._spoken = self._spoken or (entry.speaks and not entry.answers)
             if any(call.part not in entry.answered for call in entry.calls):
                 break
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A run of what may be covered: its ends, and how much it is; the seqs around it, for reading it again."""
+
+    after: int
+    before: int | None
+    first: Message | None = None
+    last: Message | None = None
+    messages: int = 0
+    tokens: int = 0
+    fresh: int = 0
+
+    def take(self, message: Message) -> None:
+        self.first, self.last = self.first or message, message
+        self.messages += 1
+        self.tokens += message.tokens
+        if message.overlay is None or message.overlay.kind != "compaction":
+            self.fresh += message.tokens + 1
+
+
+class Middle:
+    """What lies between head and tail: fed units root first.
+
+    A call that waits for somebody's approval stays, however long ago it was; what lies before and
+    behind it is covered apart, and together once it is answered.
+    """
+
+    def __init__(self, after: int, before: int | None) -> None:
+        self._stretches = [Stretch(after, before)]
+
+    def take(self, unit: Unit) -> None:
+        """Take the next unit, or end what may be covered together if it has to stay."""
+        if not any(call.pending and call.part not in entry.answered for entry in unit.entries for call in entry.calls):
+            for message in unit.messages:
+                self._stretches[-1].take(message)
+            return
+        last = self._stretches[-1]
+        self._stretches.append(Stretch(unit.entries[-1].message.seq, last.before))
+        last.before = unit.entries[0].message.seq
+
+    def most(self) -> Stretch | None:
+        """The stretch with most that no summary covers yet; `None` if there is nothing such."""
+        best = max(self._stretches, key=lambda stretch: stretch.fresh)
+        return best if best.fresh else None
 
 
 def target_tokens(covered: int, limit: int | None, max_input: int) -> int:
@@ -258,14 +306,15 @@ class Folding:
 
     def _prompt(self, conversation: str) -> str:
         """What the function for prompts makes of a conversation; whatever it raises is its failure."""
-        ask: Callable[..., object] = self._function.prompt
         try:
-            made = ask(conversation, previous=self.summary, target_tokens=self._target)
+            made = cast(
+                "object", self._function.prompt(conversation, previous=self.summary, target_tokens=self._target)
+            )
         except CompactionError:
             raise
         except Exception as error:
             raise CompactionError(f"the function for prompts failed: {type(error).__name__}: {error}") from error
-        if isinstance(made, Coroutine):
+        if inspect.iscoroutine(made):
             made.close()
         if not isinstance(made, str):
             raise CompactionError(f"the function for prompts answered {type(made).__name__}, not text")

@@ -528,6 +528,35 @@ def test_an_open_call_and_a_pending_approval_stay_in_view(chat: Session) -> None
     assert next(message for message in shown if message.id == "pending").parts == [PENDING]
 
 
+@pytest.mark.parametrize("place", ["first", "in the head", "in the middle"])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_what_was_approved_late_is_seen_however_often_it_was_compacted_before(
+    chat: Session, place: str, rounds: int
+) -> None:
+    model = Model()
+    compacting(chat, model, keep_recent_tokens=100)
+    before = {"first": 0, "in the head": 2, "in the middle": 8}[place]
+    fill(chat, before)
+    chat.append(said(PENDING, id="pending"))
+    for n in range(rounds):
+        fill(chat, 12, before + 12 * n)
+        while (chat.compact()).done:
+            pass
+        shown = ids_of(chat.history())
+        assert "pending" in shown and len(shown) <= 10
+        assert any(message.parts == [PENDING] for message in view(chat))
+    paid = {**PENDING, "state": "output-available", "output": "PAID"}
+    chat.update(said(paid, id="pending"))
+    assert any("PAID" in message.to_json() for message in view(chat))
+    assert not any(overlay.stale for overlay in chat.overlays())
+    fill(chat, 12, 100)
+    assert (chat.compact()).done
+    shown_last = [message for message in view(chat) if message.overlay is not None]
+    assert len(shown_last) == 1 and ("PAID" in model.prompts[-1]) == (place == "in the middle"), "one summary once it is answered"
+    told = " ".join(model.prompts) + " ".join([message.text for message in view(chat)])
+    assert all(f"turn {n} " in told for n in range(before + 12 * rounds))
+
+
 def test_each_view_is_right_for_its_leaf_and_removing_brings_everything_back(chat: Session) -> None:
     """B-076"""
     compacting(chat, Model())

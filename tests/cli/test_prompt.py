@@ -68,6 +68,24 @@ def test_skills_are_a_block(chat: Path, cli: Run, tmp_path: Path) -> None:
     assert "- pirate: Talks." in cli("prompt", "render", "chat", "--skills", str(tmp_path / "skills")).out
 
 
+def test_skills_that_are_not_there_leave_the_frozen_prompt_as_it_is(chat: Path, cli: Run, tmp_path: Path) -> None:
+    frozen, before = cli("prompt", "freeze", "chat").out, chat.read_bytes()
+    for command in ("refresh", "freeze"):
+        ran = cli("prompt", command, "chat", "--skills", str(tmp_path / "typo"))
+        assert ran.code == 1 and ran.out == "" and "cannot be read" in ran.err
+    assert chat.read_bytes() == before and cli("prompt", "freeze", "chat").out == frozen
+
+
+def test_a_prompt_of_nothing_says_why(chat: Path, cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "pirate" / "SKILL.md").mkdir(parents=True)  # a folder of that name, not the file
+    for where in (tmp_path, tmp_path / "pirate"):
+        ran = cli("prompt", "render", "chat", "--skills", str(where))
+        assert (ran.code, ran.out) == (0, "") and "no blocks" not in ran.err
+        assert f"--skills {where} holds no skill: there is no NAME/SKILL.md in it" in ran.err
+    ran = cli("prompt", "refresh", "chat", "--skills", str(tmp_path))
+    assert ran.code == 0 and "the frozen prompt is empty: the named blocks hold nothing to render" in ran.err
+
+
 def test_a_frozen_prompt_stays_until_it_is_refreshed(chat: Path, cli: Run) -> None:
     frozen = cli("prompt", "freeze", "chat").out
     assert "You are kind." in frozen
@@ -101,6 +119,9 @@ def test_a_frozen_prompt_stays_until_it_is_refreshed(chat: Path, cli: Run) -> No
         (("render", "chat", "--block", "a", "--block", "A"), 1, "same header"),
         (("render", "chat", "--block", "a", "--documents", "a=other"), 2, "block a is named twice"),
         (("render", "chat", "--skills", "nosuch://x"), 1, "cannot be opened"),
+        (("render", "chat", "--skills", "/no/such/folder"), 1, "there is no folder '/no/such/folder'"),
+        (("diff", "chat", "--skills", "/no/such/folder"), 1, "--skills /no/such/folder cannot be read"),
+        (("freeze", "chat", "--skills", "/no/such/folder"), 1, "--skills /no/such/folder cannot be read"),
         (("render", "chat", "--function", "os:getcwd"), 1, "os:getcwd failed: TypeError"),
     ],
 )

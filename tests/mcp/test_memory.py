@@ -196,6 +196,35 @@ def test_a_provider_that_fails_takes_nothing_from_the_others(sessions: plait.Ses
     assert loaded.text == "\nError: a manual of errors" and not loaded.failed
 
 
+def test_a_provider_that_fails_hides_no_resource(sessions: plait.Sessions) -> None:
+    session = sessions.session("s").with_context("broken", provider=Broken(), description="Gone").with_context("memory")
+    library = Library(sessions, Memory(sessions, session))
+    assert [item.uri for item in library.page().items] == [BLOCK + "broken", BLOCK + "memory", SESSION + "monday"]
+    assert library.page().items[0].description == "Gone"
+    assert library.read(BLOCK + "memory") == ("", "text/plain")
+    with pytest.raises(plait.StoreUnavailableError, match="'broken' cannot be read now: RuntimeError: gone"):
+        library.read(BLOCK + "broken")
+
+
+class Counting:
+    """A block that notes how often it is read."""
+
+    reads = 0
+
+    def get(self) -> str:
+        self.reads += 1
+        return "x"
+
+
+def test_listing_tools_and_resources_asks_no_provider(sessions: plait.Sessions) -> None:
+    provider = Counting()
+    memory = Memory(sessions, sessions.session("s").with_context("counted", provider=provider))
+    assert names(memory) and Library(sessions, memory).page().items
+    assert provider.reads == 0
+    memory.call("read_context", {"label": "counted"})
+    assert provider.reads == 1
+
+
 @pytest.mark.parametrize("given", ["text", 5, ["label"]])
 def test_arguments_of_no_object_are_an_answer(memory: Memory, given: Any) -> None:
     for name in names(memory):

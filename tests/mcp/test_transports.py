@@ -259,6 +259,7 @@ def ask_http(address: str, body: bytes, **headers: str) -> int:
         (("--function", "nope"), 1, "--function takes module:name"),
         (("--http", "70000"), 2, "--http"),
         (("--skills", "nosuch://x"), 1, "cannot be opened"),
+        (("--skills", "/no/such/folder"), 1, "there is no folder '/no/such/folder'"),
     ],
 )
 def test_what_cannot_be_served_is_told_in_one_line(store: Path, more: tuple[str, ...], code: int, told: str) -> None:

@@ -51,13 +51,20 @@ class Context:
     ) -> Block:
         """Add a block and read it; the arguments are those of `Session.with_context`.
 
-        `ConflictError` if there is one with this label. The frozen prompt stays as it is until it
+        `ConflictError` if there is one with this label. What its provider raises is raised, and the block is not there
+        then. The frozen prompt stays as it is until it
         is refreshed.
         """
         spec = blocks.checked(BlockSpec(label, description, max_tokens, provider, kind, shared, remind))
         if self._blocks.find(label) is not None:
             raise ConflictError(f"there is a block {label!r} already; remove it first, or choose another label")
-        return self._blocks.read(self._blocks.declare(spec))
+        entry = self._blocks.declare(spec)
+        try:
+            return self._blocks.read(entry)
+        except BaseException:  # also when it is cancelled
+            if self._blocks.find(label) is entry:  # nobody has put another in its place meanwhile
+                self._blocks.remove(label)
+            raise
 
     def remove(self, label: str) -> bool:
         """Have this block no longer; what it holds stays where it is. `False` if there is none.

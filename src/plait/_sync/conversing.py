@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from plait import jsontext
 from plait._sync import session as sessions_handle
 from plait._sync.blocks import Blocks
 from plait._sync.context import Context
-from plait._sync.documents import Documents
+from plait._sync.documents import Documents, goes_on
+from plait._sync.overlaying import real_parent
 from plait._sync.prompting import Prompt
 from plait._sync.stored import Place
 from plait._sync.tools import Tool, Toolbox
 from plait.logic import arguments, prefix
-from plait.logic.prefix import Seen
+from plait.logic.prefix import Lost, Seen, Stands
 from plait.logic.shape import is_list
-from plait.model import Appended, Parent, PrefixReport
+from plait.model import Appended, Overlay, Parent, PrefixReport
+from plait.store.protocol import Path
 
 if TYPE_CHECKING:
     from plait._sync.session import Session
@@ -65,15 +67,35 @@ class Conversing:
         pieces = [piece for message in history if (piece := prefix.piece_of(message)) is not None]
         now = prefix.seen(given, self.prompt.stored(), pieces)
         self._seen = now
-        report = prefix.compare(before, now, self._hidden(leaf))
-        missing = report.message_id if report.broken_by == "delete" else None
-        if missing is None or self._session.get(missing) is None:
-            return report
-        return prefix.left(report)
+        laid, lost = self._laid(leaf), prefix.lost(before, now)
+        stands = None if lost is None else self._stands(lost, laid, leaf)
+        return prefix.compare(before, now, [(one.from_seq, one.to_seq) for one in laid if one.summary is None], stands)
 
-    def _hidden(self, leaf: Parent) -> list[tuple[int, int]]:
-        found = self._session.overlays(leaf) if callable(getattr(self._session._store, "overlays", None)) else []  # pyright: ignore[reportPrivateUsage]
-        return [(overlay.from_seq, overlay.to_seq) for overlay in found if overlay.summary is None]
+    def _stands(self, lost: Lost, laid: Sequence[Overlay], leaf: Parent) -> Stands:
+        """Whether what stood at a place is on this path, on another branch, or nowhere.
+
+        Under an overlay that the branch which was left cannot have had, it is as good as on that branch.
+        """
+        path, at = self._path_to(leaf), self._path_to(lost.id)
+        if at is None:
+            return "gone"
+        if path is None or not goes_on(at, path):
+            return "elsewhere"
+        over = [one for one in laid if one.from_seq <= lost.seq <= one.to_seq]
+        before = self._path_to(lost.last) if over else None
+        if before is None or goes_on(before, path):
+            return "here"
+        ends = [self._path_to(one.to_id) for one in over]
+        return "here" if all(end is not None and goes_on(end, before) for end in ends) else "elsewhere"
+
+    def _path_to(self, leaf: Parent) -> Path | None:
+        """The path to a message, or to the end of what an overlay shows; `None` if it is not there."""
+        store, ref = self._session._store, self._session._ref  # pyright: ignore[reportPrivateUsage]
+        found = store.path(ref, real_parent(store, ref, leaf) if isinstance(leaf, str) else leaf, raw=True)
+        return found if found is not None and found.ranges else None
+
+    def _laid(self, leaf: Parent) -> list[Overlay]:
+        return self._session.overlays(leaf) if callable(getattr(self._session._store, "overlays", None)) else []  # pyright: ignore[reportPrivateUsage]
 
 
 def _tools_text(tools: object) -> str:

@@ -83,7 +83,7 @@ class Documents:
             self._read = None
             return Loaded()
         loaded, after = Loaded(), None
-        if self._read is not None and not _goes_on(self._read[0], path):
+        if self._read is not None and not goes_on(self._read[0], path):
             self._live, self._awaited = {}, set()  # what was to be appended belonged to another branch
         elif self._read is not None and not store.changed_since(ref, self._read[0]):
             loaded, after = self._read[1].copy(), _last(self._read[0])
@@ -119,7 +119,7 @@ class Documents:
         session.add_overlay(at, at, summary=view.whole(*changed), kind=UNLOAD)
 
 
-def _goes_on(before: Path, path: Path) -> bool:
+def goes_on(before: Path, path: Path) -> bool:
     """Whether `path` is the one before and what came after it."""
     if before.incarnation != path.incarnation or not before.ranges or len(before.ranges) > len(path.ranges):
         return False

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import plait
-from plait.cli import escape
+from plait.cli import escape, failure
 from plait.cli.failure import USAGE, Failure
 from plait.cli.importing import imported
 from plait.logic import ids
 from plait.logic.blocks import BlockKind, check_label
 from plait.store.protocol import Scope, SessionRef
+
+if TYPE_CHECKING:
+    from plait.providers.sources import Files
 
 _PAGE: Final = 200
 
@@ -33,9 +36,14 @@ class Declared:
         """Whether any block is named at all."""
         return bool(self.texts or self.collections or self.documents or self.skills or self.function)
 
+    def check(self) -> None:
+        """Refuse what cannot be meant, before anything is opened or written: a block named twice, skills that are not there."""
+        self._check_apart()
+        if self.skills:
+            _check_skills(self.skills)
+
     def onto(self, session: plait.Session) -> plait.Session:
         """Declare them on a handle, in this order: texts, collections, documents, skills, what the function does."""
-        self._check_apart()
         kinds: tuple[tuple[BlockKind, Sequence[str]], ...]
         kinds = (("text", self.texts), ("collection", self.collections), ("documents", self.documents))
         for kind, given in kinds:
@@ -70,6 +78,23 @@ def _skills(sources: Sequence[str]) -> plait.ContextProvider:
     from plait.providers import Skills  # an edge beside this one: only the command that needs it sees it
 
     return Skills(*sources)
+
+
+def _check_skills(given: Sequence[str]) -> None:
+    """Refuse a source that cannot be read, which a program may do without; say so of one that holds no skill."""
+    from plait.providers import skill_source  # likewise
+
+    for one in given:
+        source = skill_source(one)
+        try:
+            files = [file if isinstance(file, str) else file[0] for file in cast("Files", source.files())]
+        except Exception as error:
+            raise Failure(
+                f"--skills {escape.name(one)} cannot be read: {type(error).__name__}: {error};"
+                " give a folder or URL with NAME/SKILL.md in it"
+            ) from error
+        if not any(file.endswith("/SKILL.md") and file.count("/") == 1 for file in files):
+            failure.note(f"--skills {escape.name(one)} holds no skill: there is no NAME/SKILL.md in it")
 
 
 def stored(sessions: plait.Sessions, id: str, *, deleted: bool = False) -> Iterator[tuple[str, str]]:

@@ -9,11 +9,10 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from plait.errors import UsageError
 from plait.logic import arguments, prompt
@@ -26,6 +25,8 @@ OVERLAY: Final = "overlay"
 COMPACTION: Final = "compaction"
 _SHOWN: Final = (OVERLAY, COMPACTION)
 _SAID: Final = ("prompt", "tools")
+Stands = Literal["here", "elsewhere", "gone"]
+"""Where something of an earlier input is now: on the path (shown or not), on another branch, or not in the session."""
 
 
 class Piece(Struct, frozen=True, array_like=True):
@@ -44,6 +45,14 @@ class Seen(Struct, frozen=True, array_like=True):
     pieces: list[Piece]
     tools: bytes
     prompt: bytes
+
+
+class Lost(NamedTuple):
+    """What an earlier input has at its first difference: a message or overlay, its seq, and the input's last one."""
+
+    id: str
+    seq: int
+    last: str
 
 
 class Cause(NamedTuple):
@@ -105,10 +114,24 @@ def read_mark(text: str) -> Seen:
         raise UsageError("since must be the mark of an earlier prefix report") from None
 
 
-def compare(before: Seen | None, now: Seen, hidden: Sequence[tuple[int, int]]) -> PrefixReport:
+def lost(before: Seen | None, now: Seen) -> Lost | None:
+    """What is not where it was, if that is a message or overlay; `None` if nothing is, or tools or prompt come first."""
+    if before is None:
+        return None
+    at = _first_difference(before.pieces, now.pieces)
+    if at == len(before.pieces) or before.pieces[at].kind in _SAID:
+        return None
+    old = before.pieces[at]
+    said = at < len(now.pieces) and now.pieces[at].kind in _SAID
+    return None if said else Lost(old.id, old.seq, before.pieces[-1].id)
+
+
+def compare(
+    before: Seen | None, now: Seen, hidden: Sequence[tuple[int, int]], stands: Stands | None = None
+) -> PrefixReport:
     """How much of `before` stands at the front of `now`, and what broke it.
 
-    `hidden` are the seqs, first and last, that overlays without a text hide.
+    `hidden` are the seqs, first and last, that overlays without a text hide; `stands` is where what `lost` says is now.
     """
     total = sum(piece.size for piece in now.pieces)
     if before is None:
@@ -118,14 +141,8 @@ def compare(before: Seen | None, now: Seen, hidden: Sequence[tuple[int, int]]) -
     was = sum(piece.size for piece in before.pieces)
     if at == len(before.pieces):
         return PrefixReport(same, was, total, None, None, "all of the earlier input stands at the front", mark(now))
-    cause = _cause(before, now, at, hidden)
+    cause = _cause(before, now, at, hidden, stands)
     return PrefixReport(same + _within(before, now, at), was, total, *cause, mark(now))
-
-
-def left(report: PrefixReport) -> PrefixReport:
-    """A report of a message that is missing, if it is the conversation that goes another way: it was not deleted."""
-    detail = f"the conversation ends before message {report.message_id!r} now: another message is its leaf"
-    return replace(report, broken_by="branch", detail=detail)
 
 
 def _first_difference(before: Sequence[Piece], now: Sequence[Piece]) -> int:
@@ -154,7 +171,7 @@ def _common(old: bytes, new: bytes) -> int:
     return lo
 
 
-def _cause(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) -> Cause:
+def _cause(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]], stands: Stands | None) -> Cause:
     old = before.pieces[at]
     new = now.pieces[at] if at < len(now.pieces) else None
     if old.kind == TOOLS or (new is not None and new.kind == TOOLS):
@@ -163,9 +180,21 @@ def _cause(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) 
         return Cause("prompt", None, _prompt_change(_text(before.prompt), _text(now.prompt)))
     if new is not None and new.id == old.id:
         return Cause("update", new.id, f"message {new.id!r} was updated")
+    if stands == "elsewhere":
+        return _left(old, new)
     if new is not None and new.kind in _SHOWN:
         return Cause(new.kind, new.id, f"{new.id!r} is shown in the place of messages")
+    if stands == "gone" and old.kind not in _SHOWN:
+        return Cause("delete", old.id, f"message {old.id!r} is not there any more")
     return _moved(before, now, at, hidden)
+
+
+def _left(old: Piece, new: Piece | None) -> Cause:
+    """The cause where what stood at a place is on another branch now."""
+    what = f"overlay {old.id!r}" if old.kind in _SHOWN else f"message {old.id!r}"
+    if new is None:
+        return Cause("branch", old.id, f"the conversation ends before {what} now: another message is its leaf")
+    return Cause("branch", new.id, f"the conversation goes on with {new.id!r} in the place of {what}")
 
 
 def _moved(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) -> Cause:

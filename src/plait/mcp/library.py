@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from plait import interchange
 from plait.mcp.memory import Memory
 from plait.mcp.wording import quoted, sayable, unquoted
 
+log = logging.getLogger("plait")
 SESSION: Final = "plait://session/"
 BLOCK: Final = "plait://context/"
 PAGE: Final = 50
@@ -54,9 +56,10 @@ class Library:
         return Page([*items, *map(_session_item, found.sessions)], found.cursor)
 
     def _blocks(self) -> list[Item]:
+        # By what was declared: nothing is read, so one that cannot be read hides no other.
         return [
-            Item(BLOCK + quoted(block.label), block.label, block.description or "a block of memory", "text/plain")
-            for block in (self._memory.blocks() if self._memory is not None else ())
+            Item(BLOCK + quoted(label), label, about or "a block of memory", "text/plain")
+            for label, about in (self._memory.listing() if self._memory is not None else ())
         ]
 
     def read(self, uri: str) -> tuple[str, str]:
@@ -65,7 +68,7 @@ class Library:
             if uri.startswith(SESSION):
                 return self._session(unquoted(uri.removeprefix(SESSION))), "text/markdown"
             if uri.startswith(BLOCK) and self._memory is not None:
-                block = self._memory.block(unquoted(uri.removeprefix(BLOCK)))
+                block = _readable(self._memory, unquoted(uri.removeprefix(BLOCK)))
                 if block is not None:
                     return sayable(block.content), "text/plain"
         except (ValueError, plait.NotFoundError):  # an address that names no id, too
@@ -105,6 +108,18 @@ class _Window:
 
     def transcript(self, leaf: Any = plait.LEAF) -> Iterator[plait.Message | plait.Damaged]:
         return iter(self._window.messages)
+
+
+def _readable(memory: Memory, label: str) -> plait.Block | None:
+    """A block as it is now; what a provider of somebody else's raises is said as an error of plait's."""
+    try:
+        return memory.block(label)
+    except plait.PlaitError:
+        raise
+    except Exception as error:
+        log.warning("block %r cannot be read: %r", label, error, exc_info=error)
+        told = f"block {label!r} cannot be read now: {type(error).__name__}: {error}"
+        raise plait.StoreUnavailableError(told[:_NAME_CHARS]) from error
 
 
 def _session_item(info: plait.SessionInfo) -> Item:

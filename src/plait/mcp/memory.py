@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 import plait
+from plait.logic import prompt
 from plait.logic.shape import is_mapping
 from plait.mcp.wording import sayable
 
-log = logging.getLogger("plait")
 READ: Final = "read_context"
 _WRITES: Final = "set_context"
 _LEFT_OUT: Final = frozenset(
@@ -68,19 +67,21 @@ class Memory:
         """A block as it is now."""
         return self._session.context.block(label)
 
-    def blocks(self) -> list[plait.Block]:
-        """All blocks as they are now."""
-        return self._session.context.blocks()
+    def listing(self) -> list[tuple[str, str]]:
+        """The label of each block and what it is for (or nothing), as they were declared: no provider is asked."""
+        declared = self._session.context._blocks  # pyright: ignore[reportPrivateUsage]
+        return [(entry.spec.label, prompt.one_line(entry.spec.description or "")) for entry in declared.entries()]
 
     def _offered(self) -> list[plait.Tool]:
         tools = [*self._session.tools(), *self._sessions.tools()]
         return [tool for tool in tools if tool.name not in _LEFT_OUT and not (self._read_only and tool.name == _WRITES)]
 
     def _reading(self) -> list[dict[str, Any]]:
-        labels = self._session.context.labels()
-        if not labels:
+        listing = self.listing()
+        if not listing:
             return []
-        blocks = "\n".join(f"- {label}: {self._about(label)}" for label in labels)
+        labels = [label for label, _ in listing]
+        blocks = "\n".join(f"- {label}: {about or 'no description'}" for label, about in listing)
         schema = {
             "type": "object",
             "properties": {"label": {"type": "string", "enum": labels, "description": "The block to read"}},
@@ -89,15 +90,6 @@ class Memory:
         }
         about = f"Read a block of your memory, which outlives this conversation.\n{blocks}"
         return [{"name": READ, "description": about, "inputSchema": schema}]
-
-    def _about(self, label: str) -> str:
-        """A block's description; one that cannot be read now is listed all the same."""
-        try:
-            block = self.block(label)
-        except Exception as error:
-            log.warning("block %r cannot be read: %r", label, error, exc_info=error)
-            return "cannot be read now"
-        return (block.description if block is not None else None) or "no description"
 
     def _read(self, label: object) -> Answer:
         labels = self._session.context.labels()

@@ -380,6 +380,81 @@ async def test_overlays_deletes_branches_and_compaction_are_told_apart(sessions:
     assert await cause() == ("branch", "branch")
 
 
+def _steps() -> dict[str, Callable[[AsyncSession], Any]]:
+    """Ways to another branch, each from the leaf `7` of a path `0` to `7` with messages of both sides covered."""
+
+    async def earlier(session: AsyncSession) -> None:
+        await session.checkout("1")
+
+    async def within(session: AsyncSession) -> None:
+        await session.checkout("3")
+
+    async def sibling(session: AsyncSession) -> None:
+        await session.append(plait.user("other", id="x"), parent="1")
+
+    async def covered_sibling(session: AsyncSession) -> None:
+        await sibling(session)
+        await session.append(plait.user("another", id="y"))
+        await session.add_overlay("x", "y", summary="what was said there")
+
+    async def hidden_sibling(session: AsyncSession) -> None:
+        await sibling(session)
+        await session.append_many([plait.user("another", id="y"), plait.user("last", id="z")])
+        await session.archive("x", "y")
+
+    async def nothing(session: AsyncSession) -> None:
+        await session.checkout(None)
+
+    async def another_root(session: AsyncSession) -> None:
+        await session.append(plait.user("anew", id="r"), parent=None)
+
+    return {
+        way.__name__: way for way in (earlier, within, sibling, covered_sibling, hidden_sibling, nothing, another_root)
+    }
+
+
+@pytest.mark.parametrize("way", list(_steps()))
+@pytest.mark.parametrize("over", [None, ("2", "4"), ("1", "2"), ("5", "6"), ("hide", "2", "2")], ids=str)
+async def test_another_branch_is_called_that_whatever_lies_over_it(
+    sessions: AsyncSessions, way: str, over: tuple[str, ...] | None
+) -> None:
+    session = sessions.session("s")
+    await session.append_many([plait.user(str(n), id=str(n)) for n in range(8)])
+    if over is not None and over[0] == "hide":
+        await session.archive(over[1], over[2])
+    elif over is not None:
+        await session.add_overlay(over[0], over[1], summary="what was said")
+    shown = [message.id async for message in session.history()]
+    await session.prefix_report()
+    await _steps()[way](session)
+    now = [message.id async for message in session.history()]
+    report = await session.prefix_report()
+    if now != shown:
+        assert report.broken_by == "branch", report
+        assert report.message_id in {*shown, *now}
+    else:  # the leaf went back to a place within the overlay that is shown anyway
+        assert report.intact
+    await session.checkout("7")
+    back = await session.prefix_report()
+    if way in ("earlier", "within"):  # the same as if messages had been appended, and then compacted
+        assert back.broken_by in ("compaction", None), back
+    else:
+        assert back.broken_by in ("branch", None), back
+
+
+async def test_messages_deleted_before_others_are_appended_are_no_branch(sessions: AsyncSessions) -> None:
+    session = sessions.session("s")
+    await session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])
+    await session.prefix_report()
+    await session.delete(["2", "3"])
+    await session.append(plait.user("anew"))
+    report = await session.prefix_report()
+    assert (report.broken_by, report.message_id) == ("delete", "2")
+    await session.clear()
+    await session.append(plait.user("afresh"))
+    assert (await session.prefix_report()).broken_by == "delete"
+
+
 async def test_a_mark_lets_another_handle_go_on(sessions: AsyncSessions, reopened: Callable[[], AsyncSessions]) -> None:
     session = sessions.session("s", context=[MEMORY], cached_prompt=True)
     await session.freeze_system_prompt()

@@ -132,6 +132,34 @@ def test_blocks_are_added_and_removed_while_running(chat: Session) -> None:
     assert chat.refresh_system_prompt() == before
 
 
+class FailingAt:
+    """A provider in which one step fails, `init` or `get`, or which answers no text."""
+
+    def __init__(self, step: str, error: BaseException | None) -> None:
+        self.step, self.error = step, error
+
+    def init(self, label: str) -> None:
+        if self.step == "init" and self.error is not None:
+            raise self.error
+
+    def get(self) -> Any:
+        if self.step == "get" and self.error is not None:
+            raise self.error
+        return 5
+
+
+@pytest.mark.parametrize("step", ["init", "get", "answer"])
+def test_a_block_that_cannot_be_read_is_not_added(chat: Session, step: str) -> None:
+    chat.with_context("soul", provider=Fixed("Be kind."))
+    error = None if step == "answer" else KeyboardInterrupt() if step == "get" else RuntimeError("down")
+    for _ in range(2):  # the second is no conflict with the first
+        with pytest.raises(plait.UsageError if error is None else type(error)):
+            chat.context.add("notes", provider=FailingAt(step, error))
+        assert chat.context.labels() == ["soul"]
+    assert "NOTES" not in chat.refresh_system_prompt()
+    assert (chat.context.add("notes", provider=Fixed("Up again."))).content == "Up again."
+
+
 # -- reading -----------------------------------------------------------------------
 
 

@@ -380,6 +380,81 @@ def test_overlays_deletes_branches_and_compaction_are_told_apart(sessions: Sessi
     assert cause() == ("branch", "branch")
 
 
+def _steps() -> dict[str, Callable[[Session], Any]]:
+    """Ways to another branch, each from the leaf `7` of a path `0` to `7` with messages of both sides covered."""
+
+    def earlier(session: Session) -> None:
+        session.checkout("1")
+
+    def within(session: Session) -> None:
+        session.checkout("3")
+
+    def sibling(session: Session) -> None:
+        session.append(plait.user("other", id="x"), parent="1")
+
+    def covered_sibling(session: Session) -> None:
+        sibling(session)
+        session.append(plait.user("another", id="y"))
+        session.add_overlay("x", "y", summary="what was said there")
+
+    def hidden_sibling(session: Session) -> None:
+        sibling(session)
+        session.append_many([plait.user("another", id="y"), plait.user("last", id="z")])
+        session.archive("x", "y")
+
+    def nothing(session: Session) -> None:
+        session.checkout(None)
+
+    def another_root(session: Session) -> None:
+        session.append(plait.user("anew", id="r"), parent=None)
+
+    return {
+        way.__name__: way for way in (earlier, within, sibling, covered_sibling, hidden_sibling, nothing, another_root)
+    }
+
+
+@pytest.mark.parametrize("way", list(_steps()))
+@pytest.mark.parametrize("over", [None, ("2", "4"), ("1", "2"), ("5", "6"), ("hide", "2", "2")], ids=str)
+def test_another_branch_is_called_that_whatever_lies_over_it(
+    sessions: Sessions, way: str, over: tuple[str, ...] | None
+) -> None:
+    session = sessions.session("s")
+    session.append_many([plait.user(str(n), id=str(n)) for n in range(8)])
+    if over is not None and over[0] == "hide":
+        session.archive(over[1], over[2])
+    elif over is not None:
+        session.add_overlay(over[0], over[1], summary="what was said")
+    shown = [message.id for message in session.history()]
+    session.prefix_report()
+    _steps()[way](session)
+    now = [message.id for message in session.history()]
+    report = session.prefix_report()
+    if now != shown:
+        assert report.broken_by == "branch", report
+        assert report.message_id in {*shown, *now}
+    else:  # the leaf went back to a place within the overlay that is shown anyway
+        assert report.intact
+    session.checkout("7")
+    back = session.prefix_report()
+    if way in ("earlier", "within"):  # the same as if messages had been appended, and then compacted
+        assert back.broken_by in ("compaction", None), back
+    else:
+        assert back.broken_by in ("branch", None), back
+
+
+def test_messages_deleted_before_others_are_appended_are_no_branch(sessions: Sessions) -> None:
+    session = sessions.session("s")
+    session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])
+    session.prefix_report()
+    session.delete(["2", "3"])
+    session.append(plait.user("anew"))
+    report = session.prefix_report()
+    assert (report.broken_by, report.message_id) == ("delete", "2")
+    session.clear()
+    session.append(plait.user("afresh"))
+    assert (session.prefix_report()).broken_by == "delete"
+
+
 def test_a_mark_lets_another_handle_go_on(sessions: Sessions, reopened: Callable[[], Sessions]) -> None:
     session = sessions.session("s", context=[MEMORY], cached_prompt=True)
     session.freeze_system_prompt()

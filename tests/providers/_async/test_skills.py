@@ -177,6 +177,20 @@ async def test_a_failing_source_keeps_what_it_had_and_harms_no_other() -> None:
     assert await skills.skill_names() == ["b"]
 
 
+async def test_what_fails_is_logged_once_until_it_works_again(caplog: pytest.LogCaptureFixture) -> None:
+    source = Failing()
+    skills = AsyncSkills(source, {"a": text("a"), "b": "no front matter"}, refresh_s=0)
+    for error in (None, None, RuntimeError("away\nfor now"), RuntimeError("still away"), None, OSError("away again")):
+        source.error = error
+        await skills.get()
+    told = [record.getMessage() for record in caplog.records if record.name == "plait"]
+    assert [one.partition(";")[0] for one in told] == [
+        "skills: manifest: b: the file must begin with front matter: YAML between two lines of ---",
+        "skills: failing: the source failed: RuntimeError: away for now",
+        "skills: failing: the source failed: OSError: away again",
+    ]
+
+
 async def test_a_source_that_failed_from_the_start_is_only_a_diagnostic(tmp_path: Path) -> None:
     skills = AsyncSkills(tmp_path / "absent", {"b": text("b")})
     assert await skills.skill_names() == ["b"]

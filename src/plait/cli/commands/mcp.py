@@ -33,6 +33,7 @@ def mcp(place: Place, declared: Declared, serving: Serving) -> int:
         raise Failure("a server of MCP needs the mcp package; install it with: pip install 'plait[mcp]'")
     if serving.session is not None and declared.shared:
         raise Failure("--shared and --session exclude each other", USAGE)
+    declared.check()
     from plait import mcp as server  # an edge beside this one: only this command sees it
 
     with place.opened(write=not serving.read_only, create=not serving.read_only) as sessions:

@@ -24,21 +24,21 @@ def render(place: Place, id: str | None, declared: Declared, *, json: bool) -> i
         prompt = session.freeze_system_prompt()
         _print("prompt", prompt, json)
         if not prompt and not json:
-            failure.note(f"session {escape.name(session.id)} has no blocks; `plait context set` writes one")
+            failure.note(_empty(session.id, declared))
     return failure.OK
 
 
 def freeze(place: Place, id: str | None, declared: Declared, *, json: bool) -> int:
     """The frozen prompt; if there is none, it is rendered and kept."""
     with _opened(place, id, declared, write=True) as (_, session):
-        _print("prompt", session.with_cached_prompt().freeze_system_prompt(), json)
+        _print_kept(session.id, session.with_cached_prompt().freeze_system_prompt(), declared, json)
     return failure.OK
 
 
 def refresh(place: Place, id: str | None, declared: Declared, *, json: bool) -> int:
     """Render anew and keep that."""
     with _opened(place, id, declared, write=True) as (_, session):
-        _print("prompt", session.with_cached_prompt().refresh_system_prompt(), json)
+        _print_kept(session.id, session.with_cached_prompt().refresh_system_prompt(), declared, json)
     _tell_undeclared(declared)
     return failure.OK
 
@@ -63,6 +63,19 @@ def diff(place: Place, id: str | None, declared: Declared, *, json: bool) -> int
     return failure.OK
 
 
+def _print_kept(id: str, prompt: str, declared: Declared, json: bool) -> None:
+    _print("prompt", prompt, json)
+    if not prompt:
+        failure.note(f"the frozen prompt is empty: {_empty(id, declared)}")
+
+
+def _empty(id: str, declared: Declared) -> str:
+    """Why a prompt has nothing in it."""
+    if declared.names_any:
+        return "the named blocks hold nothing to render"
+    return f"session {escape.name(id)} has no blocks; `plait context set` writes one"
+
+
 def _tell_undeclared(declared: Declared) -> None:
     """The database does not know what the program says of its blocks: a difference may be only that."""
     if not declared.names_any:
@@ -81,6 +94,7 @@ def _diff(frozen: str, now: str) -> Iterator[str]:
 def _opened(
     place: Place, id: str | None, declared: Declared, *, write: bool = False
 ) -> Generator[tuple[plait.Sessions, plait.Session]]:
+    declared.check()
     with place.opened(write=write) as sessions:
         session = sessions.session(find(sessions, place, id).id)
         if declared.names_any:

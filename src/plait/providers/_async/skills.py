@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from plait.errors import LimitError, UsageError
+from plait.logic import prompt
 from plait.pauses import call_async
 from plait.providers.paths import is_ignored, path_problem
 from plait.providers.skill import (
@@ -21,6 +23,7 @@ from plait.providers.skill import (
 from plait.providers.skill_text import skill_content, skill_resource, skills_prompt
 from plait.providers.sources import SkillSource, skill_source
 
+log = logging.getLogger("plait")
 REFRESH_S: Final = 60.0
 
 
@@ -30,7 +33,8 @@ class AsyncSkills:
     `sources` are what `skill_source` takes: paths, URLs, file systems, manifests, documents, sources. Of two
     skills with one name the one from the earlier source counts, and within a source the first by path. `names`
     (none: all) limits which are there. A source that fails keeps the skills it had; that, what is wrong with a skill
-    and what was passed over are in `problems`, and nothing of it is ever raised.
+    and what was passed over are in `problems`, and nothing of it is ever raised; a source that fails and a skill that
+    cannot be had are warned of in the log, once until they are there again.
 
     `get` reads the sources anew; everything else does so if they were last read more than `refresh_s` ago.
     """
@@ -104,6 +108,7 @@ class AsyncSkills:
     async def refresh(self) -> None:
         """Read all sources now."""
         problems: list[SkillProblem] = []
+        passed_over: list[SkillProblem] = []
         skills: dict[str, tuple[Skill, SkillSource]] = {}
         for number, source in enumerate(self._sources):
             self._before[number] = read = await _read_source(source, self._before[number], problems)
@@ -113,10 +118,19 @@ class AsyncSkills:
                 if skill.name in skills:
                     first = skills[skill.name][0]
                     text = f"a skill named {skill.name[:80]!r} is there already, from {first.source}: {first.directory}"
-                    problems.append(SkillProblem(source.id, skill.directory, text, rejected=True))
+                    passed_over.append(SkillProblem(source.id, skill.directory, text, rejected=True))
                 else:
                     skills[skill.name] = skill, source
+        self._warn(problems)
+        problems += passed_over
         self._skills, self._problems, self._read_at = skills, tuple(problems), time.monotonic()
+
+    def _warn(self, problems: Iterable[SkillProblem]) -> None:
+        """Log what is wrong with a source or a skill, unless it was so when it was read before."""
+        known = {(problem.source, problem.directory) for problem in self._problems}
+        for problem in problems:
+            if (problem.rejected or not problem.directory) and (problem.source, problem.directory) not in known:
+                log.warning("skills: %s", prompt.one_line(str(problem)))
 
     async def _current(self) -> dict[str, tuple[Skill, SkillSource]]:
         if self._read_at is None or time.monotonic() - self._read_at > self._refresh_s:

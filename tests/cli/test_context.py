@@ -128,6 +128,37 @@ def test_the_history_is_newest_first_and_a_version_comes_back(chat: Path, cli: R
     assert ran.code == 1 and "no version 9" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("Likes tea. " * 30, "Likes tea. " * 30 + "\nAnd cake.", "+ And cake."),
+        ("Likes tea. " * 30 + "\nAnd cake.", "Likes tea. " * 30 + "\n", "- And cake."),
+        ("Likes tea. " * 30 + "green", "Likes tea. " * 30 + "greek yoghurt", "… greek yoghurt"),
+        ("x" * 500 + "old", "x" * 500 + "new", "…"),
+        ("Likes tea.", "Drinks water.", "Drinks water."),
+        ("Likes tea.", "", "- Likes tea."),
+        ("", "Likes tea.", "Likes tea."),
+    ],
+)
+def test_the_history_shows_what_each_version_changed(chat: Path, cli: Run, before: str, after: str, shown: str) -> None:
+    with plait.open(chat) as sessions:
+        context = sessions.session("chat").with_context("diary").context
+        context.replace("diary", before)
+        context.replace("diary", after)
+    for more in ((), ("--limit", "1")):
+        lines = cli("context", "history", "diary", *more).out.splitlines()
+        assert lines[0].startswith("diary  version 2") and lines[1].startswith("  " + shown), lines
+        assert all(len(line) <= 64 for line in lines[1::2])
+
+
+def test_a_block_of_both_kinds_is_written_as_either(chat: Path, cli: Run) -> None:
+    with plait.open(chat) as sessions:
+        sessions.session("chat").with_context("notes").context.replace("notes", "One text, too.")
+    assert cli("context", "append", "notes", "More.", "--session", "chat").code == 0
+    assert cli("context", "set", "notes", "More.", "--key", "new", "--session", "chat").code == 0
+    assert content(chat, "notes") == "One text, too.\nMore."
+
+
 def test_a_memory_can_begin_before_there_is_a_database(db: Path, cli: Run) -> None:
     assert cli("context", "set", "memory", "First.", "--shared").code == 0
     assert content(db, "memory", shared=True) == "First."
@@ -138,7 +169,21 @@ def test_a_memory_can_begin_before_there_is_a_database(db: Path, cli: Run) -> No
     [
         (("show", "absent"), 1, "there is no block absent in session chat"),
         (("show", "memory", "--version", "9"), 1, "version 9"),
-        (("show", "notes"), 1, "there is no block notes"),
+        (("show", "notes"), 1, "block notes holds entries under keys, such as a/b.md; name one with --key"),
+        (("history", "notes"), 1, "name one with --key"),
+        (("append", "notes", "more", "--session", "chat"), 1, "name one with --key"),
+        (("set", "notes", "more", "--session", "chat"), 1, "name one with --key"),
+        (("restore", "notes", "1", "--session", "chat"), 1, "name one with --key"),
+        (("show", "memory", "--key", "a"), 1, "block memory is one text, without keys; leave --key out"),
+        (("history", "memory", "--key", "a"), 1, "leave --key out"),
+        (("set", "memory", "x", "--key", "a", "--session", "chat"), 1, "leave --key out"),
+        (("set", "memory", "x", "--description", "About", "--session", "chat"), 2, "--description is for an entry"),
+        (("set", "memory", "x", "--expect", "7", "--session", "chat"), 1, "is at version 2: there is no version 7 yet"),
+        (
+            ("set", "fresh", "x", "--expect", "7", "--session", "chat"),
+            1,
+            "was never written: there is no version 7 yet",
+        ),
         (("show", "notes", "--key", "z"), 1, "key z"),
         (("history", "absent", "--shared"), 1, "in the scope's shared blocks"),
         (("show", "plait:prompt"), 1, "reserved"),

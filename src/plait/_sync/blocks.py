@@ -235,8 +235,9 @@ def whole(value: Value) -> None:
 
 def stale(value: Value, why: str) -> StaleValueError:
     """The refusal of a write that goes by an older version than the one that stands there."""
+    cause = "somebody has written it since" if value.version else "it was never written"
     return StaleValueError(
-        f"block {value.label!r} {why}: somebody has written it since; nothing was written. Read it again. "
+        f"block {value.label!r} {why}: {cause}; nothing was written. Read it again. "
         f"Current content:\n{value.content or ''}",
         current=value,
     )

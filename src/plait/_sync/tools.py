@@ -172,7 +172,8 @@ class Toolbox:
             "key": tooling.string("The document's key"),
         }
         schema = tooling.schema(properties, properties)
-        loaded = tooling.unload_description(self._documents.loaded())
+        labels = _labels(entries)  # a conversation may name others
+        loaded = tooling.unload_description(one for one in self._documents.loaded() if one.label in labels)
         return [
             Tool(documents.LOAD, tooling.load_description(entry.spec for entry in entries), schema, self._load),
             Tool(documents.UNLOAD, loaded, schema, self._unload),

@@ -110,6 +110,18 @@ def stored(sessions: plait.Sessions, id: str, *, deleted: bool = False) -> Itera
         after = page[-1]
 
 
+def keys_of(sessions: plait.Sessions, id: str, label: str) -> Iterator[str]:
+    """The keys under which a session has entries of a label."""
+    names, ref, after = getattr(sessions.store, "value_names", None), _ref(sessions, id), (label, "")
+    while page := names(ref, after=after, limit=_PAGE) if names is not None else ():
+        for found, key in page:
+            if found != label:
+                return
+            if value(sessions, id, label, key) is not None:
+                yield key
+        after = page[-1]
+
+
 def value(sessions: plait.Sessions, id: str, label: str, key: str = "") -> plait.Value | None:
     """What the store holds under a label and a key of a session."""
     found: plait.Value | None = sessions.store.read_value(_ref(sessions, id), label, key)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]

@@ -92,11 +92,12 @@ class Loaded:
             return
         for n, part in enumerate(parts):
             if is_object(part) and is_tool(part):
-                self._take(Place(message.id, n), part)
+                self._take(Place(message.id, n), part, message.role == "assistant")
 
-    def _take(self, place: Place, part: Json) -> None:
+    def _take(self, place: Place, part: Json, by_model: bool) -> None:
+        """A part with a call, a result or both; only a model calls, whoever brings the result."""
         id = _text(part.get("toolCallId"))
-        call = _call(part)
+        call = _call(part) if by_model else None
         if call is not None:
             self._calls[id] = call
         if not has_result(part):

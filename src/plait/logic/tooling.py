@@ -18,6 +18,10 @@ ACTIVATE: Final = "activate_skill"
 RESOURCE: Final = "read_skill_resource"
 SESSION_SEARCH: Final = "session_search"
 NOTHING_FOUND: Final = "No results found."
+LISTED: Final = 100
+"""How many loaded documents a description names, the newest; any can be unloaded."""
+LONGEST: Final = 1024
+"""How much of a key a description repeats: a conversation says what it likes was loaded."""
 SHOWN: Final = 60
 """How much of a wrong value is repeated to the model."""
 
@@ -161,7 +165,9 @@ def load_description(specs: Iterable[BlockSpec]) -> str:
 
 def unload_description(loaded: Iterable[Document]) -> str:
     """What `unload_context` says, with the documents that are loaded now."""
-    names = ", ".join(f"{document.label}: {prompt.one_line(document.key)}" for document in loaded) or "none"
+    found = [f"{document.label}: {_cut(document.key)}" for document in loaded]
+    names = ", ".join(found[-LISTED:]) or "none"
+    names += f", and {len(found) - LISTED} more" if len(found) > LISTED else ""
     return f"Take a loaded document out of the conversation when it is not needed any more. Loaded now: {names}"
 
 
@@ -187,4 +193,9 @@ def hits_text(hits: Iterable[Hit]) -> str | None:
 
 def not_loaded(document: Document) -> str:
     """What unloading answers for a document that is not there."""
-    return f'"{document.key}" is not currently loaded in {document.label}.'
+    return f'"{_cut(document.key)}" is not currently loaded in {document.label}.'
+
+
+def _cut(key: str) -> str:
+    """A key on one line; the beginning of one that no document can have."""
+    return prompt.one_line(key if len(key) <= LONGEST else f"{key[:LONGEST]}…")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 import plait
@@ -14,7 +15,7 @@ from plait.cli import blocks, escape, failure, views
 from plait.cli.failure import USAGE, Failure
 from plait.cli.place import Place, find
 from plait.cli.render import Look, when
-from plait.cli.screen import Screen, Span
+from plait.cli.screen import Screen, Span, fit
 from plait.cli.sketch import count, size
 from plait.logic import ids
 from plait.logic.blocks import BlockKind
@@ -58,11 +59,12 @@ def list_(place: Place, target: Target, *, deleted: bool) -> int:
 
 def show(place: Place, target: Target, label: str, *, key: str | None, version: int | None) -> int:
     """The text of a block or entry, exactly as it is where the output is no terminal."""
-    with _opened(place, target) as (_, session):
+    with _opened(place, target) as (sessions, session):
         context = _declared(session, target, label, key)
         before = None if version is None else version + 1
         found = context.history(label, key=key or "", before=before, limit=1)
         if not found or (version is not None and found[0].version != version) or found[0].content is None:
+            _check_kind(sessions, session, target, label, key)
             raise Failure(_absent(session, target, label, key, version))
         _show(found[0], target)
     return failure.OK
@@ -72,15 +74,30 @@ def set_(place: Place, target: Target, label: str, written: Written) -> int:
     """Write a block, or an entry under a key."""
     if written.key is not None and (written.expect is not None or written.max_tokens is not None):
         raise Failure("--expect and --max-tokens are for blocks, not for entries under a --key", USAGE)
+    if written.key is None and written.description is not None:
+        raise Failure("--description is for an entry, under a --key; a program declares what its blocks are for", USAGE)
     content = _content(written)
 
     def write(context: plait.Context) -> None:
         if written.key is None:
-            context.replace(label, content, expect_version=written.expect)
+            _replace(context, label, content, written.expect)
         else:
             context.put(label, content, key=written.key, description=written.description)
 
     return _write(place, target, label, written, write)
+
+
+def _replace(context: plait.Context, label: str, content: str, expect: int | None) -> None:
+    try:
+        context.replace(label, content, expect_version=expect)
+    except plait.StaleValueError as error:
+        there = error.current.version if error.current is not None else None
+        if expect is None or there is None or expect < there:
+            raise
+        is_at = "was never written" if there == 0 else f"is at version {there}"
+        raise Failure(
+            f"block {escape.name(label)} {is_at}: there is no version {expect} yet; nothing was written"
+        ) from None
 
 
 def append(place: Place, target: Target, label: str, written: Written) -> int:
@@ -98,12 +115,14 @@ def restore(place: Place, target: Target, label: str, version: int, *, key: str 
 
 def history(place: Place, target: Target, label: str, *, key: str | None, limit: int) -> int:
     """The versions that are kept, newest first."""
-    with _opened(place, target) as (_, session):
-        found = _declared(session, target, label, key).history(label, key=key or "", limit=limit)
+    with _opened(place, target) as (sessions, session):
+        # One more than is shown: what the oldest one changed.
+        found = _declared(session, target, label, key).history(label, key=key or "", limit=limit + 1)
         if not found:
+            _check_kind(sessions, session, target, label, key)
             raise Failure(_absent(session, target, label, key, None))
-        for value in found:
-            _line(value, target)
+        for value, before in zip_longest(found[:limit], found[1:]):
+            _line(value, target, _change(value, before))
     return failure.OK
 
 
@@ -157,6 +176,19 @@ def _elsewhere(target: Target) -> str:
     return "--session ID looks at another session's, --shared at those that all share"
 
 
+def _check_kind(sessions: plait.Sessions, session: plait.Session, target: Target, label: str, key: str | None) -> None:
+    """Refuse one text where there are entries under keys, and the other way around: no program would show it."""
+    id = _id(session, target)
+    if key is None:
+        found = next(blocks.keys_of(sessions, id, label), None)
+        if found is not None and blocks.value(sessions, id, label) is None:
+            raise Failure(
+                f"block {escape.name(label)} holds entries under keys, such as {escape.name(found)}; name one with --key KEY"
+            )
+    elif blocks.value(sessions, id, label) is not None and next(blocks.keys_of(sessions, id, label), None) is None:
+        raise Failure(f"block {escape.name(label)} is one text, without keys; leave --key out")
+
+
 # -- writing --------------------------------------------------------------------
 
 
@@ -181,8 +213,9 @@ def _decoded(data: bytes) -> str:
 def _write(
     place: Place, target: Target, label: str, written: Written, change: Callable[[plait.Context], object]
 ) -> int:
-    with _opened(place, target, write=True) as (_, session):
+    with _opened(place, target, write=True) as (sessions, session):
         context = _declared(session, target, label, written.key, written.max_tokens)
+        _check_kind(sessions, session, target, label, written.key)
         change(context)
         (value,) = context.history(label, key=written.key or "", limit=1)
         screen = Screen(sys.stdout)
@@ -221,7 +254,31 @@ def _show(value: plait.Value, target: Target) -> None:
         screen.text(value.content or "")
 
 
-def _line(value: plait.Value, target: Target) -> None:
+def _change(value: plait.Value, before: plait.Value | None) -> str:
+    """What a version has that the one before has not: its end after an append, else from the first difference on."""
+    new, old = value.content or "", (before.content or "") if before is not None else ""
+    if not old or new == old:
+        return value.description or new
+    same = _alike(old, new)
+    if same == len(old):
+        return f"+ {new[same:].strip()}"
+    if same == len(new):
+        return f"- {old[same:].strip()}"
+    word = max(new.rfind(" ", 0, same), new.rfind("\n", 0, same)) + 1  # the one in which they part
+    start = max(word, same - _PREVIEW // 2)
+    return ("… " if start else "") + new[start:]
+
+
+def _alike(old: str, new: str) -> int:
+    """How many characters two texts begin with alike."""
+    lo, hi = 0, min(len(old), len(new))
+    while lo < hi:
+        middle = (lo + hi + 1) // 2
+        lo, hi = (middle, hi) if new.startswith(old[lo:middle], lo) else (lo, middle - 1)
+    return lo
+
+
+def _line(value: plait.Value, target: Target, shown: str | None = None) -> None:
     screen = Screen(sys.stdout)
     if target.json:
         screen.json(_json(value))
@@ -236,6 +293,7 @@ def _line(value: plait.Value, target: Target) -> None:
     if value.key:
         named += [(" / ", "dim"), (escape.name(value.key), "bold")]
     screen.line(*named, "  ", (look.dot.join(facts), "dim"))
-    preview = escape.one_line(value.description or value.content or "", _PREVIEW, more=look.more)
+    text = (value.description or value.content or "") if shown is None else shown
+    preview = fit(escape.one_line(text, look.width or _PREVIEW, more=look.more), look.width and look.width - 2)
     if preview:
-        screen.line("  ", (preview, ""))
+        screen.line("  ", (preview if screen.unicode else preview.replace("…", look.more), ""))

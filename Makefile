@@ -29,8 +29,8 @@ nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check
 
-adapters: $(VENV)/.adapters $(VENV)/harness/.ready  ## the tests with every framework there is, and an S3; installs what `make test` skips
-	PLAIT_DOSE=short $(PYTEST) tests/adapters tests/providers $(ARGS)
+adapters: $(VENV)/.adapters $(VENV)/harness/.ready  ## the tests with every framework there is, an S3 and an embedding model; installs what `make test` skips
+	PLAIT_DOSE=short $(PYTEST) tests/adapters tests/providers tests/behaviour/test_embeddings.py $(ARGS)
 	PLAIT_DOSE=short $(VENV)/harness/bin/python -m pytest tests/adapters/test_pydantic_ai_harness.py
 
 bench: $(VENV)/.dev  ## the numbers of docs, measured here
@@ -59,13 +59,14 @@ $(VENV)/.dev: $(VENV)/.plait
 	@$(PIP) --editable '.[cli,otel,testing,dev]'
 	@touch $@
 
-# The frameworks, and an S3 for the tests, that are too large for everybody's venv. One that this Python cannot have is left out: its tests skip.
+# The frameworks, and for the tests an S3 and an embedding model, that are too large for everybody's venv. One that this Python cannot have is left out: its tests skip.
 $(VENV)/.adapters: $(VENV)/.dev
 	@echo "Installing the frameworks, once: up to a gigabyte ..."
 	@for extra in openai langgraph pydantic-ai adk claude; do \
 		$(PIP) --editable ".[$$extra]" || echo "plait[$$extra] could not be installed: its tests will skip" >&2; \
 	done
 	@$(PIP) s3fs 'moto[server]' || echo "s3fs and moto could not be installed: the tests with an S3 will skip" >&2
+	@$(PIP) wordllama || echo "wordllama could not be installed: the test with an embedding model will skip" >&2
 	@touch $@
 
 # Pydantic AI's harness pins an older Pydantic AI than the one that plait is made for: an environment of its own.

@@ -1,4 +1,7 @@
-"""A provider with a real embedding model, which the wheel of `wordllama` carries: no network is needed."""
+"""A provider with a real embedding model, which the wheel of `wordllama` carries: no network is needed.
+
+`make adapters` installs it: with what it needs beside our tools it takes 66 MB.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 import plait
 from plait import SearchText
 
-wordllama = pytest.importorskip("wordllama", reason="the embedding model comes with `pip install wordllama` (19 MB)")
+wordllama = pytest.importorskip("wordllama", reason="the embedding model comes with `make adapters`")
 numpy = pytest.importorskip("numpy", reason="wordllama needs it")
 
 TALK = {

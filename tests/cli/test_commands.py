@@ -11,6 +11,7 @@ import pytest
 
 import plait
 from plait.cli import escape
+from plait.cli.app import command as line
 from tests.cli.conftest import CALL, HOSTILE, ODD_IDS, PICTURE, Run
 
 
@@ -456,11 +457,53 @@ def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, cha
     assert cli("search", "zebra", "--session", "nobody").code == 1
 
 
+def test_search_takes_every_filter_that_the_api_takes_and_names_each_hit(cli: Run, chat: Path) -> None:
+    for path, expected in (([], ["a2b", "a2"]), (["--active"], ["a2"]), (["--leaf=a2b"], ["a2b"])):
+        hits = rows(cli("search", "answer", "--session", "chat", "--newest", "--json", *path).out)
+        assert [hit["id"] for hit in hits] == expected
+    assert [hit["id"] for hit in rows(cli("search", "answer", "--newest", "--offset=1", "--json").out)] == ["a2"]
+    at = hits[0]["created_at"]
+    assert len(rows(cli("search", "second", "--since", at, "--json").out)) == 1
+    assert cli("search", "second", "--until", at, "--json").out == ""
+    out = cli("search", "second", "--since", "2020-01-01").out
+    assert out.startswith("chat #5 assistant  20") and "a2b · other branch" in out.splitlines()[0]
+    for wrong in (["--leaf=a2"], ["--active"], ["--since=soon"], ["--until="]):
+        assert cli("search", "second", *wrong).code == 2, wrong
+    assert cli("search", "second", "--session=chat", "--active", "--leaf=a2").code == 2
+    assert cli("search", "second", "--session=chat", "--leaf=absent").code == 1
+
+
+def test_a_hit_is_opened_with_what_stands_around_it(cli: Run, chat: Path) -> None:
+    shown = rows(cli("show", "chat", "--around", "u2", "--json").out)
+    assert [one["id"] for one in shown] == ["u1", "a1", "u2", "a2"]
+    assert [one["id"] for one in rows(cli("show", "chat", "--around=a2b", "--json").out)] == ["u1", "a1", "u2", "a2b"]
+    assert cli("show", "chat", "--around", "absent").code == 1
+    for other in ("--last=1", "--leaf=a2", "--reverse", "--transcript"):
+        assert cli("show", "chat", "--around", "u2", other).code == 2
+
+
+def test_help_says_of_each_command_whether_it_takes_the_latest_session(cli: Run, chat: Path) -> None:
+    named = set()
+    for name, one in line().commands.items():
+        arguments = [given for given in getattr(one, "params", ()) if given.param_type_name == "argument"]
+        said = "".join(str(given.help) for given in arguments if given.name == "session")
+        if "else the latest" in said:
+            assert "name a session" not in cli(name).err, name
+        elif "must be named" in said:
+            assert cli(name).code == 2 and "name a session" in cli(name).err, name
+            named.add(name)
+    assert named == {"export", "compact"}
+    assert cli("overlays", "--remove", "x").code == 2
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [
         ("search unheard", "has these words"),
         ("search unheard --session chat", "nothing in session chat of"),
+        ("search ... --session chat", "there is no word to look for"),
+        ("search Lyon --role tool", "pass what narrows the search"),
+        ("search Lyon --offset 5", "nothing beyond those left out by --offset in"),
         ("overlays chat", "no overlays on this path; --all"),
         ("overlays chat --all", "no overlays in this session"),
         ("context list", "no blocks in session chat; --session ID"),
@@ -485,5 +528,7 @@ def test_watch_prints_the_changes_there_are_and_goes_on_after_a_cursor(cli: Run,
     assert cli("watch", "chat", "--no-follow").out == ""
     assert rows(cli("watch", "chat", "--no-follow", "--json", f"--after={printed[2]['cursor']}").out) == printed[3:]
     ran = cli("watch", "chat", "--no-follow", "--after=nonsense")
-    assert (ran.code, ran.out) == (1, "")
-    assert "cursor" in one_line(ran.err)
+    assert (ran.code, ran.out) == (2, "")
+    assert "give one that `plait watch chat --json` printed" in one_line(ran.err)
+    ran = cli("watch", "--no-follow", f"--after={printed[0]['cursor']}")
+    assert "--after is no cursor of all sessions of the scope" in one_line(ran.err)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.cli.render import Look, part_lines
-from plait.cli.screen import Screen, cells, fit, wrap
+from plait.cli.screen import Screen, cells, fit, flowed, wrap
 
 
 def lines(part: dict[str, Any], **look: Any) -> list[str]:
@@ -123,6 +123,18 @@ def test_wrapped_lines_fit_and_lose_nothing_but_blanks(text: str, width: int) ->
     broken = list(wrap(text, width))
     assert all(cells([(line, "")]) <= width for line in broken)
     assert "".join(broken).replace(" ", "") == "".join(text.split())
+
+
+@given(
+    st.lists(st.tuples(st.text(st.sampled_from("ab 漢😀"), max_size=30), st.sampled_from(["", "dim"])), max_size=6),
+    st.integers(10, 40),
+)
+def test_a_line_in_styles_is_broken_to_fit_and_keeps_them(spans: list[tuple[str, str]], width: int) -> None:
+    lines = list(flowed(spans, width, "  "))
+    assert all(cells(line) <= width for line in lines)
+    styled = [(char, style) for line in lines for text, style in line for char in text if char != " "]
+    assert styled == [(char, style) for text, style in spans for char in text if char != " "]
+    assert list(flowed(spans, None, "  ")) == [spans]
 
 
 def test_wrapped_code_keeps_its_indent() -> None:

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+import plait
 from plait.cli.commands import (
     compact,
     copying,
@@ -36,12 +37,14 @@ from plait.cli.options import (
     Named,
     Owner,
     Tenant,
+    Written,
     Yes,
     at_most,
     end,
     place_of,
     session_of,
     text_of,
+    time_of,
 )
 from plait.cli.place import given_text
 from plait.logic.arguments import MOST
@@ -122,7 +125,7 @@ def import_(
 @app.command()
 def export(
     ctx: typer.Context,
-    session: Named = None,
+    session: Written = None,
     id: Id = None,
     format: Annotated[str, typer.Option(help="jsonl (everything, exactly) or markdown (one path, to read).")] = "jsonl",
     output: Annotated[
@@ -166,6 +169,9 @@ def show(
     leaf: LeafId = None,
     last: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N messages.")] = None,
     reverse: Annotated[bool, typer.Option("--reverse", "-r", help="Newest first.")] = False,
+    around: Annotated[
+        str | None, typer.Option(metavar="ID", help="This message with what stands around it, nothing hidden.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Tool input and output uncut.")] = False,
     ids: Annotated[bool, typer.Option("--ids", help="Message ids too.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Each message's JSON as it is stored, one a line.")] = False,
@@ -180,9 +186,18 @@ def show(
     """Read one path of a session, from its root to the active leaf."""
     if raw and json:
         raise Failure("--raw and --json exclude each other (see plait show --help)", 2)
-    form: reading.Form = "raw" if raw else "json" if json else "text"
-    path, last = text_of(leaf), at_most(last, MOST)
-    wanted = reading.Show(leaf=path, last=last, reverse=reverse, full=full, ids=ids, form=form, transcript=transcript)
+    if around is not None and (leaf is not None or last is not None or reverse or transcript):
+        raise Failure("--around goes without --leaf, --last, --reverse and --transcript (see plait show --help)", 2)
+    wanted = reading.Show(
+        leaf=text_of(leaf),
+        last=at_most(last, MOST),
+        around=text_of(around),
+        reverse=reverse,
+        full=full,
+        ids=ids,
+        form="raw" if raw else "json" if json else "text",
+        transcript=transcript,
+    )
     end(reading.show(place_of(ctx, db, tenant, owner), session_of(session, id), wanted))
 
 
@@ -194,16 +209,37 @@ def search_(
     role: Annotated[
         list[str] | None, typer.Option("--role", metavar="ROLE", help="Only such; may be repeated.")
     ] = None,
+    leaf: Annotated[
+        str | None, typer.Option("--leaf", metavar="ID", help="Only on the path to this message of the --session.")
+    ] = None,
+    active: Annotated[bool, typer.Option("--active", help="Only on the active path of the --session.")] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from then on: a date, or 2026-07-01T18:30.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only from before then.")] = None,
     newest: Annotated[bool, typer.Option("--newest", help="Newest first, not best match first.")] = False,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, metavar="N", help="Leave out the first N.")] = 0,
     db: Db = None,
     tenant: Tenant = None,
     owner: Owner = None,
     json: Json = False,
 ) -> None:
     """Find messages by their words, in one session or all."""
+    paths = (leaf is not None) + active
+    if paths > 1 or (paths and session is None):
+        raise Failure("--leaf or --active, one of them, goes with --session ID (see plait search --help)", 2)
     wanted = searching.Wanted(
-        [given_text(word) for word in words], text_of(session), role or (), newest=newest, limit=limit, json=json
+        words=[given_text(word) for word in words],
+        session=text_of(session),
+        leaf=plait.LEAF if active else text_of(leaf),
+        roles=[given_text(one) for one in role or ()],
+        since=time_of("--since", since),
+        until=time_of("--until", until),
+        newest=newest,
+        limit=at_most(limit, MOST // 2),
+        offset=at_most(offset, MOST // 2),
+        json=json,
     )
     end(searching.search(place_of(ctx, db, tenant, owner), wanted))
 
@@ -216,7 +252,8 @@ def overlays_(
     leaf: LeafId = None,
     all: Annotated[bool, typer.Option("--all", "-a", help="Those of every branch.")] = False,
     remove: Annotated[
-        str | None, typer.Option("--remove", metavar="ID", help="Take this one away; its messages are shown again.")
+        str | None,
+        typer.Option("--remove", metavar="ID", help="Take this one away, of the session named; it is shown again."),
     ] = None,
     db: Db = None,
     tenant: Tenant = None,
@@ -225,7 +262,8 @@ def overlays_(
 ) -> None:
     """List what is shown in place of messages, or take one of it away."""
     wanted = overlays.Wanted(leaf=text_of(leaf), all=all, remove=text_of(remove), json=json)
-    end(overlays.overlays(place_of(ctx, db, tenant, owner), session_of(session, id), wanted))
+    named = session_of(session, id, needed=remove is not None)
+    end(overlays.overlays(place_of(ctx, db, tenant, owner), named, wanted))
 
 
 @app.command("tree")
@@ -288,7 +326,7 @@ def watch_(
 @app.command("compact")
 def compact_(
     ctx: typer.Context,
-    session: Named = None,
+    session: Written = None,
     id: Id = None,
     command: Annotated[
         str | None,

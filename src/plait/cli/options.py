@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, overload
 
 import typer
 
@@ -17,6 +18,9 @@ Tenant = Annotated[str | None, typer.Option(metavar="TEXT", help="The tenant who
 Owner = Annotated[str | None, typer.Option(metavar="TEXT", help="The owner whose sessions are meant.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Named = Annotated[str | None, typer.Argument(metavar="SESSION", help="The session's id; else the latest session.")]
+Written = Annotated[
+    str | None, typer.Argument(metavar="SESSION", help="The session's id, which must be named; plait ls lists them.")
+]
 Id = Annotated[
     str | None, typer.Option("--id", metavar="SESSION", help="The session's id, also one that begins with -.")
 ]
@@ -49,9 +53,27 @@ def text_of(value: str | None) -> str | None:
     return None if value is None else given_text(value)
 
 
+@overload
+def at_most(value: int, most: int) -> int: ...
+
+
+@overload
+def at_most(value: int | None, most: int) -> int | None: ...
+
+
 def at_most(value: int | None, most: int) -> int | None:
     """A number that says "at most": one that is too large for the system means all."""
     return None if value is None else min(value, most)
+
+
+def time_of(name: str, value: str | None) -> dt.datetime | None:
+    """A time as people type it: a date or a date with a time, in the reader's own zone unless it names one."""
+    if value is None:
+        return None
+    try:
+        return dt.datetime.fromisoformat(given_text(value)).astimezone()
+    except (ValueError, OverflowError, OSError):
+        raise Failure(f"{name} takes a date or time such as 2026-07-01, 2026-07-01T18:30 or ...T18:30Z", 2) from None
 
 
 def end(code: int) -> NoReturn:

@@ -37,6 +37,11 @@ class Place:
         return escape.name(f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}")
 
     @property
+    def named_db(self) -> str:
+        """The path of the database if it has to be named to be found again; never a URL, which may hold a password."""
+        return "" if "://" in self.db or self.db == (os.environ.get("PLAIT_DB") or DEFAULT_DB) else self.db
+
+    @property
     def described(self) -> str:
         """The database with the scope, if one was named."""
         scope = [(what, value) for what, value in (("tenant", self.tenant), ("owner", self.owner)) if value]

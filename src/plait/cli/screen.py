@@ -29,6 +29,9 @@ _STYLES: Final = {
     "active": "1;33",
     "bar": "36",
 }
+_NARROWEST: Final = 10
+"""Lines are broken as if a terminal had at least so many cells."""
+
 _LANES: Final = ("36", "33", "35", "32", "34", "31")
 
 
@@ -46,6 +49,11 @@ class Screen:
     def line(self, *spans: Span | str) -> None:
         """Write one line; a string is a span without a style."""
         self._stream.write("".join(self._styled(span) for span in spans).rstrip(" ") + "\n")
+
+    def flow(self, *spans: Span | str, indent: str = "    ") -> None:
+        """Write one line, broken at blanks where it is wider than the terminal; what follows is set in by `indent`."""
+        for line in flowed([span if isinstance(span, tuple) else (span, "") for span in spans], self.width, indent):
+            self.line(*line)
 
     def text(self, text: str) -> None:
         """Write `text` as it is."""
@@ -85,22 +93,46 @@ def wrap(text: str, width: int | None) -> Iterator[str]:
     for line in text.split("\n"):
         if width is None:
             yield line
-        else:
-            yield from _broken(line.expandtabs(4), max(width, 10))
+            continue
+        line = line.expandtabs(4)
+        width = max(width, _NARROWEST)
+        indent = line[: len(line) - len(line.lstrip(" "))][: width // 2]
+        for n, (start, end) in enumerate(_pieces(line, width, indent)):
+            yield (indent if n else "") + line[start:end]
 
 
-def _broken(line: str, width: int) -> Iterator[str]:
-    indent = line[: len(line) - len(line.lstrip(" "))][: width // 2]
-    start, prefix = 0, ""
+def flowed(spans: Spans, width: int | None, indent: str) -> Iterator[Spans]:
+    """The same for one line in styles, without tabs: what follows the first break is set in by `indent`."""
+    if width is None:
+        yield spans
+        return
+    whole = "".join(text for text, _ in spans)
+    for n, (start, end) in enumerate(_pieces(whole, max(width, _NARROWEST), indent)):
+        yield [*([(indent, "")] if n else []), *_between(spans, start, end)]
+
+
+def _between(spans: Spans, start: int, end: int) -> Iterator[Span]:
+    """What stands from one place to another, places being counted over all spans."""
+    at = 0
+    for text, style in spans:
+        piece = text[max(start - at, 0) : max(end - at, 0)]
+        if piece:
+            yield piece, style
+        at += len(text)
+
+
+def _pieces(line: str, width: int, indent: str) -> Iterator[tuple[int, int]]:
+    """From where to where each piece of a line goes; all but the first stand after `indent`."""
+    start, taken, first = 0, 0, len(line) - len(line.lstrip(" "))
     while True:
-        end = start + _taken(line, start, width - len(prefix))
+        end = start + _taken(line, start, width - taken)
         if end >= len(line):
-            yield prefix + line[start:]
+            yield start, len(line)
             return
-        blank = line.rfind(" ", start + (1 if prefix else len(indent) + 1), end + 1)
+        blank = line.rfind(" ", start + (1 if taken or start else min(first, width // 2) + 1), end + 1)
         cut = blank if blank > 0 else end
-        yield (prefix + line[start:cut]).rstrip(" ")
-        start, prefix = cut, indent
+        yield start, start + len(line[start:cut].rstrip(" "))
+        start, taken = cut, len(indent)
         while line[start : start + 1] == " ":
             start += 1
 

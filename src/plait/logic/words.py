@@ -68,6 +68,11 @@ def fold(text: str) -> str:
     return plain.replace("\x00", " ")
 
 
+def has_words(text: str) -> bool:
+    """Whether the stock tokenizer finds a word in `text`: a letter, a digit, or what `fold` makes of an emoji."""
+    return any(unicodedata.category(char) == "Co" or unicodedata.category(char)[0] in "LN" for char in fold(text))
+
+
 def unpointed(text: str) -> str:
     """The same with spaces for typographic punctuation if nothing else in it is not ASCII, as is often so."""
     if text.isascii():

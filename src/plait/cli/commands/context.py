@@ -292,7 +292,7 @@ def _line(value: plait.Value, target: Target, shown: str | None = None) -> None:
     named: list[Span] = [(escape.name(value.label), "bold")]
     if value.key:
         named += [(" / ", "dim"), (escape.name(value.key), "bold")]
-    screen.line(*named, "  ", (look.dot.join(facts), "dim"))
+    screen.flow(*named, "  ", (look.dot.join(facts), "dim"))
     text = (value.description or value.content or "") if shown is None else shown
     preview = fit(escape.one_line(text, look.width or _PREVIEW, more=look.more), look.width and look.width - 2)
     if preview:

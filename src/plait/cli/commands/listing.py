@@ -64,7 +64,7 @@ def _table(rows: Sequence[_Cells], screen: Screen, look: Look, *, head: bool) ->
     for row in (_HEAD, *rows) if head else rows:
         style = "dim" if row is _HEAD else ""
         shown = [(at, _placed(cell, at, widths[at], look)) for at, cell in enumerate(row) if widths[at]]
-        screen.line(*((_GAP * (at > 0) + cell, style or ("bold" if at == 0 else "")) for at, cell in shown))
+        screen.flow(*((_GAP * (at > 0) + cell, style or ("bold" if at == 0 else "")) for at, cell in shown))
 
 
 def _placed(cell: str, at: int, width: int, look: Look) -> str:

@@ -60,6 +60,6 @@ def _remove(session: plait.Session, id: str, screen: Screen) -> int:
 def _print(overlay: plait.Overlay, screen: Screen, look: Look) -> None:
     facts = [f"#{overlay.from_seq} to #{overlay.to_seq}", f"{count(overlay.left)} messages"]
     facts += ["stale"] * overlay.stale
-    screen.line((overlay.kind, "bold"), "  ", (look.dot.join(facts), "dim"), "  ", (escape.name(overlay.id), ""))
+    screen.flow((overlay.kind, "bold"), "  ", (look.dot.join(facts), "dim"), "  ", (escape.name(overlay.id), ""))
     if overlay.summary is not None:
-        screen.line("  ", (escape.one_line(overlay.summary, _SUMMARY, more=look.more), ""))
+        screen.flow("  ", (escape.one_line(overlay.summary, _SUMMARY, more=look.more), ""), indent="  ")

@@ -12,7 +12,7 @@ import plait
 from plait.cli import escape, failure, views
 from plait.cli.place import Place, find, find_message
 from plait.cli.render import Look, covered, message_lines
-from plait.cli.screen import Screen, fit
+from plait.cli.screen import Screen
 from plait.cli.sketch import count, size
 from plait.model import Parent
 
@@ -22,11 +22,12 @@ Entry: TypeAlias = plait.Message | plait.Damaged
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """What `show` is asked for; `transcript`: with nothing hidden, saying what is covered."""
+    """What `show` is asked for; `transcript`: with nothing hidden, saying what is covered; `around`: a message's surroundings alone."""
 
     transcript: bool = False
     leaf: str | None = None
     last: int | None = None
+    around: str | None = None
     reverse: bool = False
     full: bool = False
     ids: bool = False
@@ -59,6 +60,8 @@ def _leaf(session: plait.Session, wanted: Show) -> Parent:
 
 
 def _entries(session: plait.Session, wanted: Show) -> Iterator[Entry]:
+    if wanted.around is not None:
+        return iter(session.around(find_message(session, wanted.around)))
     leaf = _leaf(session, wanted)
     read = session.transcript if wanted.transcript else session.history
     if wanted.last is None:
@@ -80,7 +83,7 @@ def _mark(entry: Entry, marks: list[plait.Overlay], screen: Screen, look: Look) 
     """Say under a message which overlays cover it."""
     for overlay in marks:
         if overlay.from_seq <= entry.seq <= overlay.to_seq:
-            screen.line("  ", (fit(f"under {covered(overlay)} {escape.name(overlay.id)}", screen.width), "dim"))
+            screen.flow("  ", (f"under {covered(overlay)} {escape.name(overlay.id)}", "dim"))
 
 
 def _title(info: plait.SessionInfo, screen: Screen, look: Look) -> None:
@@ -89,14 +92,14 @@ def _title(info: plait.SessionInfo, screen: Screen, look: Look) -> None:
     facts = [f"{count(totals.messages)} messages", f"~{count(totals.tokens)} tokens", size(totals.bytes)]
     if totals.path_messages != totals.messages:
         facts.insert(1, f"{count(totals.path_messages)} on the active path")
-    screen.line((named, "bold"), "  ", (fit(look.dot.join(facts), screen.width), "dim"))
+    screen.flow((named, "bold"), "  ", (look.dot.join(facts), "dim"))
 
 
 def _print(entry: Entry, wanted: Show, screen: Screen, look: Look) -> None:
     if wanted.form == "text":
         screen.line()
         for line in message_lines(entry, look):
-            screen.line(*line)
+            screen.flow(*line)
     elif wanted.form == "json":
         screen.json(views.message(entry))
     elif isinstance(entry, plait.Damaged):

@@ -23,6 +23,7 @@ _LARGEST: Final = 5
 _CHART_WIDTH: Final = 64
 _CHART_HEIGHT: Final = 6
 _BAR_WIDTH: Final = 24
+_NARROWEST_BAR: Final = 4
 
 
 @dataclass(slots=True)
@@ -121,9 +122,9 @@ def _view(info: plait.SessionInfo, counts: _Counts) -> dict[str, Any]:
 
 def _print(info: plait.SessionInfo, counts: _Counts, drawn: Timeline, screen: Screen) -> None:
     look = Look(unicode=screen.unicode)
-    screen.line((escape.name(info.id), "bold"), "  ", (escape.one_line(info.name or "", 200, more=look.more), ""))
+    screen.flow((escape.name(info.id), "bold"), "  ", (escape.one_line(info.name or "", 200, more=look.more), ""))
     for label, text in _facts(info, counts, look):
-        screen.line("  ", (f"{label:<13}", "dim"), text)
+        screen.flow("  ", (f"{label:<13}", "dim"), text, indent=" " * 15 if (screen.width or 80) >= 30 else "    ")
     if counts.roles:
         screen.line()
         _print_roles(counts.roles, screen, look)
@@ -168,9 +169,12 @@ def _print_roles(roles: dict[str, _Role], screen: Screen, look: Look) -> None:
     names = [escape.one_line(role, 20, more=look.more) for role, _ in shown]
     width = max(len(name) for name in names)
     for name, (role, one) in zip(names, shown, strict=True):
-        drawn = bar(one.tokens, top, _BAR_WIDTH, ascii_only=not screen.unicode)
         numbers = f"{count(one.messages):>8} {'message ' if one.messages == 1 else 'messages'} {'~' + count(one.tokens):>12} tokens {size(one.bytes):>10}  "
-        screen.line("  ", (f"{name:<{width}}", role_style(role)), numbers, (drawn, "bar"))
+        room = _BAR_WIDTH if screen.width is None else screen.width - 2 - width - len(numbers)
+        drawn = (
+            bar(one.tokens, top, min(room, _BAR_WIDTH), ascii_only=not screen.unicode) if room >= _NARROWEST_BAR else ""
+        )
+        screen.flow("  ", (f"{name:<{width}}", role_style(role)), numbers, (drawn, "bar"))
 
 
 def _print_largest(counts: _Counts, screen: Screen, look: Look) -> None:
@@ -178,7 +182,7 @@ def _print_largest(counts: _Counts, screen: Screen, look: Look) -> None:
     for bytes, minus_seq, id, role, tokens in counts.largest:
         name = escape.one_line(role, 20, more=look.more)
         numbers = f"{size(bytes):>10} {'~' + count(tokens):>10} tokens  "
-        screen.line(
+        screen.flow(
             "  ", f"{'#' + str(-minus_seq):>8}", numbers, (f"{name}  ", role_style(role)), (escape.name(id), "dim")
         )
 
@@ -188,7 +192,7 @@ def _print_chart(drawn: Timeline, screen: Screen) -> None:
     shown = samples(drawn.shown, width)
     broad = min(4, width // len(shown))  # a short one is drawn broader
     shown = [value for value in shown for _ in range(broad)]
-    screen.line("  ", (_caption(drawn), "dim"))
+    screen.flow("  ", (_caption(drawn), "dim"), indent="  ")
     for line in chart(shown, _CHART_HEIGHT, ascii_only=not screen.unicode):
         screen.line("  ", (line[:7], "dim"), (line[7:], "bar"))
     if drawn.compactions:

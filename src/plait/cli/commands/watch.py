@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import plait
 from plait import jsontext
 from plait.cli import escape, failure, views
+from plait.cli.failure import USAGE, Failure
 from plait.cli.place import Place, find
 from plait.cli.render import Look
 from plait.cli.screen import Screen, Span, fit
@@ -33,6 +34,8 @@ def watch(place: Place, id: str | None, wanted: Watch) -> int:
     with place.opened() as sessions:
         feed = sessions if id is None else sessions.session(find(sessions, place, id).id)
         after = wanted.after if wanted.after is not None or wanted.from_start else feed.cursor()
+        if wanted.after is not None:
+            _check(feed, wanted.after, id)
         for change in feed.watch(after=after) if wanted.follow else _so_far(feed, after):
             if wanted.json:
                 screen.json(_value(change))
@@ -40,6 +43,22 @@ def watch(place: Place, id: str | None, wanted: Watch) -> int:
                 _line(change, screen, look, named=id is None)
             screen.flush()
     return failure.OK
+
+
+def _check(feed: plait.Session | plait.Sessions, after: str, id: str | None) -> None:
+    """Refuse what is no cursor of this feed, in the words of the command line."""
+    try:
+        feed.changes(after=after, limit=1)
+    except plait.CursorExpiredError:
+        raise
+    except plait.UsageError as error:
+        if "ahead of" in str(error):
+            raise
+        whose = "all sessions of the scope" if id is None else f"session {escape.name(id)}"
+        given = f"`plait watch{'' if id is None else ' ' + escape.name(id)} --json`"
+        raise Failure(
+            f"--after is no cursor of {whose}; give one that {given} printed, or leave it out", USAGE
+        ) from None
 
 
 def _so_far(feed: plait.Session | plait.Sessions, after: str | None) -> Iterator[plait.Change]:
@@ -85,7 +104,7 @@ def _line(change: plait.Change, screen: Screen, look: Look, *, named: bool) -> N
         used += len(role) + 1
     rest = None if screen.width is None else max(screen.width - used, 10)
     spans.append((fit(_told(change), rest, more=look.more), ""))
-    screen.line(*spans)
+    screen.flow(*spans)
 
 
 def _told(change: plait.Change) -> str:

@@ -108,7 +108,54 @@ def test_words_are_found_in_plain_text_where_its_tokens_say(at: int, query: str)
     tokens = tokenize(fold(text))
     found = occurrences(wanted, tokens)
     expected = sorted((tokens[first][0], tokens[last][1]) for phrase in found or [] for first, last in phrase)
-    assert snippets.Finder(wanted, tokenize).found_in(text) == expected
+    assert merged(snippets.Finder(wanted, tokenize).found_in(text)) == merged(expected)
+
+
+def merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is covered at all, however many phrases cover it."""
+    return snippets._merged(spans)
+
+
+class Counting(snippets.Finder):
+    """Counts the words that it looks at one by one."""
+
+    looked = 0
+
+    def _stem(self, word: str) -> str:
+        self.looked += 1
+        return super()._stem(word)
+
+
+@given(
+    text=st.lists(st.sampled_from(["a", "b", "a a", "中", "中中"]), max_size=40).map(" ".join),
+    phrases=st.lists(
+        st.sampled_from(['"a a"', '"a a a"', '"a b"', '"a b a"', "b", "中中", '"中 a"']), min_size=1, max_size=4
+    ),
+    many=st.sampled_from([1, 20]),
+)
+@settings(deadline=None, max_examples=dose(short=150, soak=10_000))
+def test_words_that_repeat_are_found_as_often_as_looking_at_each_place_finds_them(
+    text: str, phrases: list[str], many: int
+) -> None:
+    """In a short text and a long one, where they are looked for in another way."""
+    text = " ".join([text] * many)
+    wanted, tokens = parse(" ".join(phrases), tokenize), tokenize(fold(text))
+    known = [word for _, _, word in tokens]
+    stands = [
+        [n for n in range(len(known)) if tuple(known[n : n + len(phrase)]) == phrase] for phrase in wanted.phrases
+    ]
+    found = occurrences(wanted, tokens)
+    assert ([[first for first, _ in spots] for spots in found] if found else None) == (stands if all(stands) else None)
+    quick, slow = snippets.Finder(wanted, tokenize), snippets.Finder(wanted, tokenize)
+    slow._plain = False
+    assert merged(quick.found_in(text)) == merged(slow.found_in(text))
+
+
+def test_phrases_of_one_repeated_word_take_no_time_for_their_words_times_its_places() -> None:
+    text = "a " * 20_000
+    finder = Counting(parse(" ".join('"' + "a " * n + '"' for n in (2, 3, 5, 7, 11, 13)), tokenize), tokenize)
+    assert merged(finder.found_in(text)) == [(0, len(text) - 1)]
+    assert finder.looked <= len(text) // 4 + snippets.REPEATS
 
 
 @given(text=texts, length=st.integers(1, 60), data=st.data())

@@ -20,6 +20,9 @@ BEFORE: Final = 40
 STRETCH: Final = 24
 """How far a cut may move to find a space."""
 
+REPEATS: Final = 256
+"""How many words are looked at one by one in a short text before all of it is taken apart; in a long one more."""
+
 _EXTENDERS: Final = (
     "\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
 )
@@ -72,23 +75,35 @@ class Finder:
         self._stems: dict[str, str] = {}
 
     def found_in(self, text: str) -> list[tuple[int, int]]:
-        """Where the words stand in `text`, as character ranges; of whole characters as people see them."""
+        """Where the words stand in `text`, as character ranges; of whole characters as people see them.
+
+        Phrases that share words are one range.
+        """
         plain = unpointed(text)
         if self._plain and plain.isascii():
-            return self._in_plain(plain.lower())
+            quick = self._in_plain(plain.lower())
+            if quick is not None:
+                return quick
         folded, bounds = _aligned(text)
         tokens = self._tokenize(folded)
         found = occurrences(self._words, tokens)
         if found is None:
             return []
-        places = sorted(place for phrase in found for place in phrase)
+        places = _shared(sorted(place for phrase in found for place in phrase))
         return [_range(text, tokens, bounds, first, last) for first, last in places]
 
-    def _in_plain(self, text: str) -> list[tuple[int, int]]:
-        """The same in lower-case ASCII, where only words that begin alike need to be looked at."""
+    def _in_plain(self, text: str) -> list[tuple[int, int]] | None:
+        """The same in lower-case ASCII, where only words that begin alike need to be looked at; `None` if many do."""
         found: list[tuple[int, int]] = []
+        room = len(text) // 4 + REPEATS
         for phrase in self._words.phrases:
-            spans = [(at, end) for at in _starts(text, phrase[0]) if (end := self._end(text, at, phrase))]
+            spans: list[tuple[int, int]] = []
+            for at in _starts(text, phrase[0]):
+                room -= len(phrase)
+                if room < 0:
+                    return None
+                if end := self._end(text, at, phrase):
+                    spans.append((at, end))
             if not spans:
                 return []
             found += spans
@@ -108,6 +123,17 @@ class Finder:
         if stem is None:
             stem = self._stems[word] = self._tokenize(word)[0][2]
         return stem
+
+
+def _shared(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Places, in order, of which those with a word in common are one: repeated words make many of them."""
+    joined: list[tuple[int, int]] = []
+    for first, last in places:
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def _starts(text: str, stem: str) -> Iterator[int]:

@@ -155,27 +155,29 @@ def _quoted(text: str, tokens: Sequence[Token]) -> list[str]:
 
 def occurrences(words: Words, tokens: Sequence[Token]) -> list[list[tuple[int, int]]] | None:
     """Where each phrase stands, as (first, last) places among the tokens; `None` unless all are there."""
-    places: dict[str, list[int]] = {phrase[0]: [] for phrase in words.phrases}
-    for n, (_, _, word) in enumerate(tokens):
-        if word in places:
-            places[word].append(n)
+    letters = {word: chr(n) for n, word in enumerate({word for phrase in words.phrases for word in phrase}, 1)}
+    spelt = "".join([letters.get(word, "\0") for _, _, word in tokens])  # a letter a word: looked through at C's speed
     found: list[list[tuple[int, int]]] = []
     for phrase in words.phrases:
-        starts = places[phrase[0]]
-        if len(phrase) > LONG_PHRASE:
-            starts = _long_stands(phrase, tokens)
-        elif len(phrase) > 1:
-            starts = [n for n in starts if _stands(phrase, tokens, n)]
+        more = len(phrase) - 1
+        starts = (
+            _long_stands(phrase, tokens) if more >= LONG_PHRASE else _stands([letters[one] for one in phrase], spelt)
+        )
         if not starts:
             return None
-        found.append([(n, n + len(phrase) - 1) for n in starts])
+        found.append([(n, n + more) for n in starts])
     return found
 
 
-def _stands(phrase: tuple[str, ...], tokens: Sequence[Token], at: int) -> bool:
-    if at + len(phrase) > len(tokens):
-        return False
-    return all(tokens[at + n][2] == word for n, word in enumerate(phrase))
+def _stands(phrase: Sequence[str], spelt: str) -> list[int]:
+    """Where a phrase begins, also where it overlaps itself."""
+    wanted = "".join(phrase)
+    starts: list[int] = []
+    at = spelt.find(wanted)
+    while at >= 0:
+        starts.append(at)
+        at = spelt.find(wanted, at + 1)
+    return starts
 
 
 def _long_stands(phrase: tuple[str, ...], tokens: Sequence[Token]) -> list[int]:

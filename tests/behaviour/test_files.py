@@ -579,3 +579,23 @@ async def test_a_crowd_lets_the_log_grow_and_an_idle_writer_moves_it(
         await asyncio.gather(*(sessions.session(f"s{n}").append(note("a")) for n in range(5)))
         writer._checkpoint_past(writer.wal_pages)
         assert await asyncio.to_thread(moved.wait, 60)
+
+
+def test_a_cursor_from_before_a_backup_was_put_back_is_refused_while_it_is_ahead(tmp_path: Path) -> None:
+    """Of a session and of a scope alike; `docs/howto/upkeep.md` says what comes after."""
+    with plait.open(tmp_path / "now.db") as sessions:
+        chat = sessions.session("c")
+        chat.append_many([plait.user("kept") for _ in range(5)])
+        sessions.backup(tmp_path / "backup.db")
+        chat.append_many([plait.user("lost") for _ in range(5)])
+        ahead, ahead_of_all = chat.cursor(), sessions.cursor()
+    with plait.open(tmp_path / "backup.db") as sessions:
+        chat = sessions.session("c")
+        for new in (0, 4):
+            chat.append_many([plait.user("new") for _ in range(new)])
+            for feed, cursor in ((chat, ahead), (sessions, ahead_of_all)):
+                with pytest.raises(plait.UsageError, match=r"ahead of session 'c'.*begin anew with cursor"):
+                    feed.changes(after=cursor)
+        cursor = sessions.cursor()
+        chat.append(plait.user("and on", id="on"))
+        assert [change.ids for change in sessions.changes(after=cursor).changes] == [("on",)]

@@ -29,7 +29,7 @@ COMMANDS = [
 class Terminal(io.StringIO):
     """Takes what is printed, and says it is a terminal."""
 
-    encoding = "utf-8"  # type: ignore[assignment]
+    encoding = "utf-8"
 
     def isatty(self) -> bool:
         return True

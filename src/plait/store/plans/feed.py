@@ -83,10 +83,14 @@ def page(ref: SessionRef, after: str | None, limit: int, budget_bytes: int) -> P
 
 def _not_ahead(ref: SessionRef, start: Position | None, version: int) -> None:
     if start is not None and start.version > version:
-        raise UsageError(
-            f"this cursor is ahead of session {ref.id!r}, which is at version {version}: it comes from another copy "
-            "of the store; begin anew with cursor() or without one"
-        )
+        raise _ahead(f"session {ref.id!r}", f"which is at version {version}")
+
+
+def _ahead(what: str, where: str) -> UsageError:
+    return UsageError(
+        f"this cursor is ahead of {what}, {where}: it comes from another copy of the store, or from before a backup "
+        "was put back; begin anew with cursor() or without one"
+    )
 
 
 def _not_expired(ref: SessionRef, start: Position, pruned: int) -> None:
@@ -433,9 +437,7 @@ def scope_page(scope: Scope, after: str | None, limit: int, budget_bytes: int) -
 
 def _check_tick(scope: Scope, tick: int, now: int) -> Plan[None]:
     if tick > now:
-        raise UsageError(
-            "this cursor is ahead of the store: it comes from another copy of it; begin anew with cursor()"
-        )
+        raise _ahead("the store", f"which is at tick {now}")
     rows = yield Ask("pruned_tick", (scope.tenant, scope.owner))
     if rows and rows[0][0] > tick:
         raise CursorExpiredError(
@@ -478,7 +480,9 @@ def _follow(reader: Reader) -> Plan[bool]:
             )  # where many write at once, a pulse may have a later tick than is over for all
             newest[session] = pulse or 0
             place = reader.at.get(session) or Position(incarnation, version, seq)
-            if place.version >= now:
+            if place.version > now:
+                raise _ahead(f"session {id!r}", f"which is at version {now}")
+            if place.version == now:
                 reader.at[session] = place
             elif (yield from reader.read(id, place)) is None:
                 _forget(reader, newest)

@@ -69,8 +69,9 @@ def fold(text: str) -> str:
 
 
 def has_words(text: str) -> bool:
-    """Whether the stock tokenizer finds a word in `text`: a letter, a digit, or what `fold` makes of an emoji."""
-    return any(unicodedata.category(char) == "Co" or unicodedata.category(char)[0] in "LN" for char in fold(text))
+    """Whether the stock tokenizer finds a word in `text`: it takes letters, numbers and what `fold` makes of emoji."""
+    kinds = map(unicodedata.category, fold(text))
+    return any(kind[0] in "LN" or kind in ("Co", "Mn", "Mc") for kind in kinds)
 
 
 def unpointed(text: str) -> str:

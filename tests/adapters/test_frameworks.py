@@ -62,6 +62,7 @@ async def roles(sessions: plait.AsyncSessions) -> list[str]:
 async def test_a_conversation_goes_on_under_another_framework_and_comes_back(
     first: str, second: str, tmp_path: Path
 ) -> None:
+    """B-068: calls and results of a turn are what the next turn begins with, whichever framework asks."""
     needs(first, second)
     async with plait.open_async(tmp_path / "store.db", durability="process") as sessions:
         await have(sessions, first, "Lyon, Oslo?", weather_in("Lyon", "Oslo"), "Sun.")
@@ -89,6 +90,7 @@ async def test_a_conversation_goes_on_under_another_framework_and_comes_back(
 async def test_a_run_killed_between_call_and_result_goes_on_in_another_process_under_every_framework(
     first: str, how: str, tmp_path: Path
 ) -> None:
+    """B-068, in a new process, streamed and not."""
     needs(first)
     file = tmp_path / "store.db"
     (prompt, *_) = killed(file, first, how)

@@ -149,3 +149,47 @@ def test_what_neither_fits_nor_shrinks_is_refused(now: int, then: int, most: int
 )
 def test_what_is_added_stands_on_a_line_of_its_own(content: str, more: str, found: str) -> None:
     assert blocks.joined(content, more) == found
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "soul［readonly］x",
+        "a｢b｣",
+        "soul⟦readonly⟧",
+        "a\u200fb",
+        "x\u061c",
+        "a\u200e",
+        "\U0001f7f0" * 46,
+        "a（b）",
+        "«a»",
+    ],
+)
+def test_a_label_with_brackets_or_marks_of_any_kind_is_refused(label: str) -> None:
+    with pytest.raises(UsageError):
+        blocks.check_label(label)
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "a) [99% — 1/2 tokens]",
+        "a) [９９％ — 1/2 tokens]",
+        "a) [readonly",
+        "[ readonly ]",
+        "[re\u0430donly]",
+        "【writable】",
+        "═─" * 23,
+    ],
+)
+def test_a_description_that_reads_as_a_part_of_a_header_is_refused(description: str) -> None:
+    with pytest.raises(UsageError, match="reads as"):
+        blocks.checked(BlockSpec("memory", description))
+
+
+@pytest.mark.parametrize(
+    "description",
+    ["Facts [about the user]", "100% of it", "Up to 50 tokens", "[Пользователь] и [заметки]", "مرحبا \u200fبالعالم"],
+)
+def test_other_descriptions_are_taken(description: str) -> None:
+    assert blocks.checked(BlockSpec("memory", description)).description == description

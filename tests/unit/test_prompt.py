@@ -116,6 +116,12 @@ def test_a_line_that_reads_as_structure_is_quoted(fake: str) -> None:
         "",
         "\n\n",
         "日本語 ＝ 記号",
+        "So it was — and “so” it is; he said … nothing — at all — ever — again — and — left — us — there",
+        "Ответ: [Пользователь]",
+        "The file (readonly)",
+        "😀😀😀",
+        "————",
+        "x == y and y == z and z == w and a == b",
         "مرحبا ‏بالعالم",
     ],
 )

@@ -58,3 +58,15 @@ def test_plain_and_coroutine_methods_fit_the_protocols() -> None:
     )
     keyed: tuple[providers.SkillProvider, providers.KeyedWriter] = (Skills(), Skills())
     assert all(map(callable, (one.get for one in (*fits, keyed[0]))))
+
+
+def test_a_method_that_cannot_be_looked_up_is_none() -> None:
+    class Failing:
+        def get(self) -> str:
+            return "x"
+
+        @property
+        def set(self) -> None:
+            raise RuntimeError("down")
+
+    assert not providers.is_writable(Failing()) and not providers.is_searchable(Failing())

@@ -24,6 +24,8 @@ _NO_LABEL: Final = "()[]<>{}\"'`"
 """Characters that a label cannot hold: what stands around labels in the prompt and in the tools' texts."""
 _STEERING: Final = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of what follows them, also of what is not theirs."""
+_MARKING: Final = "\u061c\u200e\u200f"
+"""Marks of a direction: ordinary in text, and in a label seen by nobody."""
 
 
 class BlockSpec(Struct, frozen=True):
@@ -91,7 +93,7 @@ def check_label(label: object) -> str:
     label = ids.check_id(label, "label")
     if label.startswith(ids.RESERVED_PREFIX):
         raise UsageError(f"labels that begin with {ids.RESERVED_PREFIX!r} are reserved; choose another")
-    if label != label.strip() or not _is_plain(label) or any(char in _NO_LABEL for char in label):
+    if label != label.strip() or not _is_plain(label) or _has_brackets(label) or any(map(_MARKING.count, label)):
         raise UsageError(
             f"label must be one line without brackets, quotes, control characters or spaces at its ends, "
             f"not {arguments.shown(label)}: it stands in the header of the block"
@@ -101,14 +103,20 @@ def check_label(label: object) -> str:
     return label
 
 
+def _has_brackets(label: str) -> bool:
+    """Whether a label holds a bracket or quote of any width or alphabet."""
+    normal = unicodedata.normalize("NFKC", label)
+    return any(char in _NO_LABEL or unicodedata.category(char) in ("Ps", "Pe", "Pi", "Pf") for char in label + normal)
+
+
 def _check_description(description: object) -> None:
     text = arguments.text("description", description)
     line = " ".join(text.split())
     if not _is_plain(line):
         raise UsageError("description must not hold control characters, nor any that turn the direction of a line")
-    folded = unicodedata.normalize("NFKC", line).casefold()
-    if any(f"[{tag}]" in folded for tag in prompt.TAGS) or prompt.defused(line) != line:
-        raise UsageError("description must not hold a tag such as [writable], or draw a rule: it stands in the header")
+    what = prompt.imitates(line) or (None if prompt.defused(line) == line else "a rule")
+    if what is not None:
+        raise UsageError(f"description must not hold what reads as {what}: it stands in the header")
 
 
 def _is_plain(line: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Final
@@ -15,10 +16,15 @@ MARK: Final = "> "
 """What a line of a block begins with that would otherwise read as a rule or a header."""
 
 TAGS: Final = ("searchable", "loadable", "readonly", "writable")
-_TAGS: Final = tuple(f"[{tag}" for tag in TAGS)
-_TAG_LENGTH: Final = max(map(len, _TAGS))
-_RULES: Final = "\u2550\u2501=\u2261\u2263\u1400\u2e40\u30a0\ua4ff\u268c\u2017"
-"""The character of a rule, the heavy line, and what looks like an equals sign, after NFKC."""
+_TAG_LENGTH: Final = max(map(len, TAGS)) + 1
+_ALIKE: Final = str.maketrans("01i", "oll")
+"""What reads alike in many fonts."""
+_FOLDED: Final = tuple(f"[{tag}".translate(_ALIKE) for tag in TAGS)
+_NOT_DRAWING: Final = re.compile("[\\w\\s\x00-<>-\x7f]+")
+"""All but what draws a rule: the equals sign, and signs beyond ASCII."""
+_NOT_ASCII_SIGN: Final = re.compile("[^!-/:-<>-@\\[-`{-~]+")
+_NOT_LETTER: Final = re.compile("[\\W_\u115f\u1160\u3164\uffa0]+")
+_USAGE: Final = re.compile(r"%.*\btokens\b", re.IGNORECASE | re.DOTALL)
 _RULE_LEAST: Final = 8
 _LEAST: Final = 3
 """Of fewer characters no line is a rule or a header; of three it can be, for NFKC makes three of one."""
@@ -132,17 +138,23 @@ def _is_quotable(line: str) -> bool:
 
 
 def _is_structure(line: str) -> bool:
-    """Whether a line reads as a rule (mostly characters that draw one), or as a header (a tag at its end)."""
-    if not line.isascii():
-        line = unicodedata.normalize("NFKC", line)
-    return _is_rule(line) or ("]" in line and _ends_with_tag(line))
+    """Whether a line reads as a rule (mostly signs that draw one), or as a header (a tag at its end)."""
+    if line.isascii():
+        return _is_rule(line) or ("]" in line and _ends_with_tag(line))
+    normal = unicodedata.normalize("NFKC", line)
+    return _is_rule(normal) or (normal != line and _is_rule(line)) or _ends_with_tag(normal)
 
 
 def _is_rule(line: str) -> bool:
-    rules = line.count("=") if line.isascii() else sum(map(line.count, _RULES))
-    if rules < _RULE_LEAST:
+    """Whether a line has enough signs that draw, and more signs than letters."""
+    if 2 * max(line.count("="), line.count(RULE[0])) > len(line) >= 2 * _RULE_LEAST:
+        return True
+    drawing = "=" * line.count("=") if line.isascii() else _NOT_DRAWING.sub("", line)
+    if len(drawing) < _RULE_LEAST:
         return False
-    return 2 * rules > len(line) or 2 * rules > sum(map(_is_seen, line))
+    drawn = sum(n for sign, n in Counter(drawing).items() if _is_seen(sign))
+    signs = drawn + len(_NOT_ASCII_SIGN.sub("", line))
+    return drawn >= _RULE_LEAST and signs > len(_NOT_LETTER.sub("", line))
 
 
 def _ends_with_tag(line: str) -> bool:
@@ -150,10 +162,56 @@ def _ends_with_tag(line: str) -> bool:
     end = len(line)
     while end and not line[end - 1].isalnum():
         end -= 1
-    if next(filter(_is_seen, islice(line, end, None)), "") != "]":
+    if not _closes(next(filter(_is_seen, islice(line, end, None)), "")):
         return False
-    word = "".join(islice(filter(_is_seen, reversed(line[:end])), _TAG_LENGTH))
-    return word[::-1].casefold().endswith(_TAGS)
+    return _opens_with_tag("".join(islice(filter(_is_of_tag, reversed(line[:end])), _TAG_LENGTH))[::-1])
+
+
+def _opens_with_tag(word: str) -> bool:
+    """Whether a text ends with a bracket and a tag."""
+    if word.isascii():
+        return word.lower().translate(_ALIKE).endswith(_FOLDED)
+    return any(_opens(word[-len(tag) - 1 : -len(tag)]) and _reads_as(word[-len(tag) :], tag) for tag in TAGS)
+
+
+def _reads_as(word: str, tag: str) -> bool:
+    """Whether a word reads as a tag, some letters of which may be of another alphabet."""
+    if len(word) != len(tag):
+        return False
+    own = False
+    for char, wanted in zip(word, tag, strict=True):
+        if char.lower()[:1].translate(_ALIKE) == wanted.translate(_ALIKE):
+            own = True
+        elif char.isascii():
+            return False
+        own = own or unicodedata.name(char, "").startswith("LATIN ")
+    return own
+
+
+def imitates(line: str) -> str | None:
+    """What of a header a line holds, anywhere: a tag in a bracket, or how full a block is; `None` for neither."""
+    seen = "".join(filter(_is_of_tag, unicodedata.normalize("NFKC", line)))
+    for n, char in enumerate(seen):
+        if _opens(char) and any(_reads_as(seen[n + 1 : n + 1 + len(tag)], tag) for tag in TAGS):
+            return "a tag such as [writable]"
+    if _USAGE.search(unicodedata.normalize("NFKC", line)):
+        return "how full a block is"
+    return None
+
+
+def _opens(char: str) -> bool:
+    return char == "[" or (not char.isascii() and unicodedata.category(char) in ("Ps", "Pi"))
+
+
+def _closes(char: str) -> bool:
+    return char == "]" or (not char.isascii() and unicodedata.category(char) in ("Pe", "Pf"))
+
+
+def _is_of_tag(char: str) -> bool:
+    """Whether a character is a letter, or a bracket before one."""
+    if char.isascii():
+        return char == "[" or char.isalnum()
+    return (char.isalnum() and char not in _BLANKS) or _opens(char)
 
 
 def is_blank(char: str) -> bool:

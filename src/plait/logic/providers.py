@@ -113,4 +113,7 @@ def is_agent_skills(provider: object) -> bool:
 
 
 def _has(provider: object, method: str) -> bool:
-    return callable(getattr(provider, method, None))
+    try:
+        return callable(getattr(provider, method, None))
+    except Exception:  # a property that fails: nothing that a model could use
+        return False

@@ -552,7 +552,7 @@ async def test_a_store_without_the_ability_takes_blocks_of_ones_own(sessions: As
 
 
 async def test_labels_that_look_the_same_are_refused_together(sessions: AsyncSessions) -> None:
-    hidden = ("\u200b", "\u00ad", "\u2060", "\ufeff", "\u200e", "\ufe0f", "\u034f", "\u3164", "\U000e0041")
+    hidden = ("\u200b", "\u00ad", "\u2060", "\ufeff", "\ufe0f", "\u034f", "\u3164", "\U000e0041")
     pairs = [("memory", f"mem{char}ory") for char in hidden]
     for first, second in [*pairs, ("i", "\u0131"), ("my notes", "my  notes"), ("my notes", "my\u00a0notes")]:
         session = sessions.session(f"for {second!r}").with_context(first)

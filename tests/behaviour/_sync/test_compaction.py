@@ -552,7 +552,9 @@ def test_what_was_approved_late_is_seen_however_often_it_was_compacted_before(
     fill(chat, 12, 100)
     assert (chat.compact()).done
     shown_last = [message for message in view(chat) if message.overlay is not None]
-    assert len(shown_last) == 1 and ("PAID" in model.prompts[-1]) == (place == "in the middle"), "one summary once it is answered"
+    assert len(shown_last) == 1 and ("PAID" in model.prompts[-1]) == (place == "in the middle"), (
+        "one summary once it is answered"
+    )
     told = " ".join(model.prompts) + " ".join([message.text for message in view(chat)])
     assert all(f"turn {n} " in told for n in range(before + 12 * rounds))
 

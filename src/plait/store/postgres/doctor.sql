@@ -232,6 +232,7 @@ SELECT v.label, v.key, t.version
                         FROM plait.value_slice AS s
                        WHERE s.home = t.home AND s.value = t.value AND s.version = t.version) AS kept
  WHERE t.body IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM plait.purge AS p WHERE p.home = t.home AND p.incarnation = t.value >> 32)
    AND CASE WHEN t.flags & 1 <> 0 THEN kept.slices <> kept.last OR (t.flags & 2 <> 0 AND kept.slices = 0)
             ELSE t.bytes <> octet_length(t.body) + kept.bytes END;
 

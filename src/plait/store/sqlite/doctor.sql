@@ -199,7 +199,7 @@ SELECT s.value, s.version, s.n FROM value_slice AS s
 -- Versions of which a piece is gone, by their size; of an escaped one the size is not known here, only that pieces are
 -- missing before the last.
 SELECT v.label, v.key, t.version FROM value_text AS t JOIN value AS v ON v.value = t.value
- WHERE t.body IS NOT NULL
+ WHERE t.body IS NOT NULL AND NOT EXISTS (SELECT 1 FROM purge AS p WHERE p.incarnation = t.value >> 32)
    AND iif(t.flags & 1,
            (SELECT count(*) <> coalesce(max(s.n), 0) OR (t.flags & 2 AND count(*) = 0)
               FROM value_slice AS s WHERE s.value = t.value AND s.version = t.version),

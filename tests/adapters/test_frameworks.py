@@ -88,7 +88,7 @@ async def test_a_conversation_goes_on_under_another_framework_and_comes_back(
 @pytest.mark.parametrize("how", ["whole", "streamed"])
 @pytest.mark.parametrize("first", NAMES)
 async def test_a_run_killed_between_call_and_result_goes_on_in_another_process_under_every_framework(
-    first: str, how: str, tmp_path: Path
+    first: str, how: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """B-068, in a new process, streamed and not."""
     needs(first)
@@ -100,7 +100,7 @@ async def test_a_run_killed_between_call_and_result_goes_on_in_another_process_u
         assert block is not None and block.content == "Likes sun."
     everyone = how == "whole" or SOAK  # what is stored is the same: once is enough in short
     for name in filter(is_there, NAMES if everyone else [first]):
-        copied = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-{name}")) / "store.db"
+        copied = shutil.copytree(tmp_path, tmp_path_factory.mktemp(name) / "copy") / "store.db"
         async with plait.open_async(copied, durability="process") as sessions:
             again = await have(sessions, name, "Again?", weather_in("Lyon", "Oslo"), "Sun.", stream=how == "streamed")
             assert set(again.prompts) == {prompt}, "the prompt stays frozen in every process and framework"

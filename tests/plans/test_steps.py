@@ -11,7 +11,7 @@ from plait.errors import LimitError, NotFoundError, SessionDeletedError
 from plait.logic.strands import MAX_SEQ, MAX_STRAND, key_of
 from plait.model import LEAF, Parent
 from plait.store.plan import Ask, Bind, Claim, Do, Head, Plan, Put, Step, Take
-from plait.store.plans import append, change, read
+from plait.store.plans import append, change, common, read
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewMessage, Path, Range, Scope, SessionRef
 
@@ -209,3 +209,14 @@ def test_binding_is_left_to_the_driver() -> None:
     _, steps = run(read.totals(ref, read.Counted()), answering(head()))
     assert ref.incarnation is None
     assert [step for step in steps if isinstance(step, Bind)] == [Bind(ref, 3)]
+
+
+def test_a_handle_that_another_thread_binds_meanwhile_is_not_taken_for_a_deleted_session() -> None:
+    """The first write of another thread: it committed after this one had looked, and had bound the handle they share."""
+    ref = SessionRef(Scope(), "new")
+    plan = common.take(ref)
+    assert next(plan) == Take(ref)
+    ref.incarnation = 5
+    with pytest.raises(StopIteration) as ended:
+        plan.send(None)
+    assert ended.value.value is None and not ref.over

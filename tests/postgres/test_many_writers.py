@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import plait
-from plait import Sessions
+from plait import Session, Sessions
 from plait.errors import StaleValueError
 from tests.dose import dose
 
@@ -145,3 +146,15 @@ def test_a_feed_misses_nothing_of_writers_that_are_late(sessions: Sessions, url:
     for n in range(3):
         versions = [version for session, version in seen if session == f"chat {n}"]
         assert sorted(set(versions)) == list(range(1, each + 1))
+
+
+def test_first_writes_of_one_handle_at_once_all_count(sessions: Sessions) -> None:
+    """One of them begins the session; for the others it was absent a moment ago, and is bound to their handle meanwhile."""
+    for n in range(dose(short=10, soak=200)):
+        chat = sessions.session(f"first-{n}")
+        in_threads(8, partial(first_write, chat))
+        assert len(chat.records()) == 8
+
+
+def first_write(chat: Session, n: int) -> None:
+    chat.write_records({bytes([n]): b"x"})

@@ -38,12 +38,13 @@ def take(ref: SessionRef, *, fenced: bool = True) -> Plan[Head | None]:
     In a write it also refuses whoever may not write now because of a lease, unless the session is
     only read (not `fenced`).
     """
+    bound = ref.incarnation  # another thread's first write may bind the handle while this one looks
     head: Head | None = yield Take(ref)
     if head is not None and head.live and head.incarnation == ref.incarnation:
         if head.lease_until_us is not None or ref.lease is not None:
             yield from _fence(ref, head, fenced)
         return head
-    if ref.incarnation is not None:
+    if bound is not None:
         ref.over = True
         raise SessionDeletedError(
             f"session {ref.id!r} was deleted or cleared since this handle was bound to it; take a fresh handle",

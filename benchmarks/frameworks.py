@@ -9,9 +9,7 @@ All stores write as durably: a WAL, and an fsync for each append. A store that i
 from __future__ import annotations
 
 import argparse
-import asyncio
 import tempfile
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +18,9 @@ from benchmarks import report
 from benchmarks.cases import Bench
 from benchmarks.cases.adapters import GROUPS, MEASURES, Adapters, Group, measure_of
 from benchmarks.dose import NORMAL, QUICK, Dose
-from benchmarks.ledger import Ledger, Spread, median, now
+from benchmarks.ledger import Ledger, Spread, median
 from benchmarks.peers import missing
-from benchmarks.run import say
+from benchmarks.run import run
 from benchmarks.subjects import PlaitAsync
 
 ROOT = Path(__file__).parents[1]
@@ -36,28 +34,17 @@ NOTHING = "Pydantic AI brings no store that outlives its process, and the Claude
 
 def measure(dose: Dose, folder: Path, only: str = "") -> Ledger:
     """The figures of all rounds, of the adapters that have `only` in their name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the peers say about each other
-        return asyncio.run(_measure(Bench(folder, dose, Ledger()), only))
 
-
-async def _measure(bench: Bench, only: str) -> Ledger:
-    with tempfile.TemporaryDirectory(dir=bench.folder, prefix="plait-bench-", ignore_cleanup_errors=True) as folder:
-        bench.folder = Path(folder)
+    async def absent(bench: Bench) -> dict[str, str]:
+        found: dict[str, str] = {}
         for group in GROUPS:
             if only in group.ours.name:
-                bench.ledger.absent |= await missing(bench.folder, group.theirs)
+                found |= await missing(bench.folder, group.theirs)
             else:
-                bench.ledger.absent |= {kind.name: "not asked for" for kind in group.theirs}
-        case = Adapters()
-        say("preparing")
-        await case.prepare(bench)
-        for number in range(bench.dose.rounds):
-            start = now()
-            await case.round(bench)
-            say(f"round {number + 1} of {bench.dose.rounds}, {now() - start:.0f} s")
-        await case.finish()
-    return bench.ledger
+                found |= {kind.name: "not asked for" for kind in group.theirs}
+        return found
+
+    return run([Adapters()], Bench(folder, dose, Ledger()), absent)
 
 
 def lines(ledger: Ledger, dose: Dose) -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import tempfile
 import warnings
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from benchmarks.cases import Bench, Case
@@ -28,20 +29,27 @@ CASES: tuple[type[Case], ...] = (
 
 def measure(dose: Dose, folder: Path, only: str = "") -> Ledger:
     """The figures of all rounds; `only` picks the measurements whose name begins so."""
+    return run([kind() for kind in CASES if kind.name.startswith(only)], Bench(folder, dose, Ledger()), _absent)
+
+
+async def _absent(bench: Bench) -> dict[str, str]:
+    if bench.dose.peers:
+        return await missing(bench.folder)
+    left_out = {kind.name: "left out (--no-peers)" for kind in PEERS}  # not even imported, which takes seconds
+    return await missing(bench.folder, [RawInsertOrjson]) | left_out
+
+
+def run(cases: Sequence[Case], bench: Bench, absent: Callable[[Bench], Awaitable[dict[str, str]]]) -> Ledger:
+    """The figures of all rounds of some measurements; `absent` says which peers are not there, and why."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the peers say about each other
-        return asyncio.run(_measure(Bench(folder, dose, Ledger()), only))
+        return asyncio.run(_run(cases, bench, absent))
 
 
-async def _measure(bench: Bench, only: str) -> Ledger:
+async def _run(cases: Sequence[Case], bench: Bench, absent: Callable[[Bench], Awaitable[dict[str, str]]]) -> Ledger:
     with tempfile.TemporaryDirectory(dir=bench.folder, prefix="plait-bench-", ignore_cleanup_errors=True) as folder:
         bench.folder = Path(folder)
-        if bench.dose.peers:
-            bench.ledger.absent = await missing(bench.folder)
-        else:  # not even imported, which takes seconds
-            bench.ledger.absent = await missing(bench.folder, [RawInsertOrjson])
-            bench.ledger.absent |= {kind.name: "left out (--no-peers)" for kind in PEERS}
-        cases = [kind() for kind in CASES if kind.name.startswith(only)]
+        bench.ledger.absent = await absent(bench)
         for case in cases:
             say(f"preparing: {case.name}")
             await case.prepare(bench)

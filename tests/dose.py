@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TypeVar
+from zlib import crc32
 
 T = TypeVar("T")
 
@@ -19,3 +20,8 @@ def dose(*, short: T, soak: T) -> T:
     Both amounts stand in the test: a soak is the same test with larger numbers, never another one.
     """
     return soak if SOAK else short
+
+
+def is_chosen(name: str, one_of: int) -> bool:
+    """Whether a test is one of those that stand for so many each, by the sum of its name: the same ones in every run."""
+    return crc32(name.encode()) % one_of == 0

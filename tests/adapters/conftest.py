@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
 import plait
-from tests.dose import dose
+from tests.dose import dose, is_chosen
 from tests.postgres_server import database
 
 ONE_OF = dose(short=6, soak=1)
@@ -21,7 +20,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each test on both stores, unless it looks into the folder of the file."""
     if "store_at" in metafunc.fixturenames:
         own = inspect.signature(metafunc.function).parameters
-        served = "tmp_path" not in own and crc32(metafunc.function.__name__.encode()) % ONE_OF == 0
+        served = "tmp_path" not in own and is_chosen(metafunc.function.__name__, ONE_OF)
         metafunc.parametrize("store_at", ["sqlite", "postgres"] if served else ["sqlite"], indirect=True)
 
 

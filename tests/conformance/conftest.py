@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import pytest
 
-from tests.dose import dose
+from tests.dose import dose, is_chosen
 
 ONE_OF = dose(short=4, soak=1)
 """One of so many tests, by the sum of its name, where both faces would ask a server the same."""
@@ -16,7 +14,7 @@ REPEATED = "tests/conformance/_sync/test_postgres_store.py::"
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what the short dose has no time for."""
-    left = [item for item in items if item.nodeid.startswith(REPEATED) and crc32(item.name.encode()) % ONE_OF]
+    left = {item for item in items if item.nodeid.startswith(REPEATED) and not is_chosen(item.name, ONE_OF)}
     if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]

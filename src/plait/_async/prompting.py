@@ -36,7 +36,7 @@ class AsyncPrompt:
         self._values: AsyncValues | None = None
         self._foreign: Any = None
         self._mutex = AsyncMutex()
-        self._untold: list[Change | None] = []
+        self._untold: list[Change] = []
         """What listeners are told when nobody holds the mutex here: they may ask for the prompt."""
         self.frozen: str | None = None
         """What this handle froze or found last."""
@@ -44,7 +44,7 @@ class AsyncPrompt:
     def keep_in(self, store: WritableProvider | None) -> None:
         """Keep the frozen prompt in the session, or in a provider of the user's own."""
         if store is None:
-            self._values, self._foreign = AsyncValues(self._blocks.place, blocks.PROMPT_LABEL), None
+            self._values, self._foreign = self._kept(), None
             return
         blocks.check_provider("store", store, "get", "set")
         if providers.is_keyed(store):
@@ -54,7 +54,13 @@ class AsyncPrompt:
     def set_up_as(self, other: AsyncPrompt) -> None:
         """Keep the prompt where another handle of the session keeps it, and what that froze or found."""
         self.frozen, self._foreign = other.frozen, other._foreign
-        self._values = None if other._values is None else AsyncValues(self._blocks.place, blocks.PROMPT_LABEL)
+        self._values = None if other._values is None else self._kept()
+
+    def _kept(self) -> AsyncValues:
+        return AsyncValues(self._blocks.place._replace(tell=self._later), blocks.PROMPT_LABEL)
+
+    async def _later(self, change: Change) -> None:
+        self._untold.append(change)
 
     @property
     def is_used(self) -> bool:
@@ -96,14 +102,14 @@ class AsyncPrompt:
         return text
 
     async def _tell(self) -> None:
-        while self._untold and self._values is not None:
-            await self._values.tell(self._untold.pop(0))
+        while self._untold:
+            await call_async(self._blocks.place.tell, self._untold.pop(0))
 
     async def _first(self) -> str:
         rendered = await self._render() if self.frozen is None else Rendered(self.frozen, {})
         if self._values is not None:
             try:
-                await self._write(self._values, rendered, 0)
+                await self._values.write("", rendered.text, expect=0, metadata=_noted(rendered.versions))
             except StaleValueError as error:  # somebody else was first
                 if error.current is None or error.current.content is None:
                     raise
@@ -114,10 +120,6 @@ class AsyncPrompt:
         self._showed(rendered.versions)
         self.frozen = rendered.text
         return rendered.text
-
-    async def _write(self, values: AsyncValues, rendered: Rendered, expect: int) -> None:
-        noted = {"versions": rendered.versions}
-        self._untold.append((await values.put("", rendered.text, expect=expect, metadata=noted))[1])
 
     async def refresh(self) -> str:
         """Render anew from what all providers hold now, and keep that."""
@@ -145,7 +147,7 @@ class AsyncPrompt:
             return True
         assert found is not None
         try:
-            await self._write(self._values, rendered, found.version)
+            await self._values.write("", rendered.text, expect=found.version, metadata=_noted(rendered.versions))
         except StaleValueError:
             return False
         return True
@@ -166,11 +168,12 @@ class AsyncPrompt:
         if self._values is None or value is None or value.content is None:
             return
         before = _noted_in(value)
-        noted = {"versions": {**before, **versions}}
-        if noted["versions"] == before:
+        after = {**before, **versions}
+        if after == before:
             return
         with suppress(StaleValueError, StoreUnavailableError):  # refreshed meanwhile, or only readable
-            await self._values.write("", value.content, expect=value.version, metadata=noted)
+            await self._values.write("", value.content, expect=value.version, metadata=_noted(after))
+        await self._tell()
 
     async def reminder(self) -> str | None:
         """What the blocks to remind of hold now, of those that read otherwise in the frozen prompt."""
@@ -190,6 +193,10 @@ class AsyncPrompt:
         if self.frozen is None and self.is_used:
             await self.stored()
         return blocks.count(self.frozen or "", self._blocks.place.counter())
+
+
+def _noted(versions: dict[str, int]) -> dict[str, Any]:
+    return {"versions": versions}
 
 
 def _noted_in(value: Value) -> dict[str, Any]:

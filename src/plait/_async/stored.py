@@ -63,20 +63,6 @@ class AsyncValues:
         expect: int | None = None,
     ) -> Value:
         """Write it, and tell the listeners; `StaleValueError` if another version than `expect` stands there."""
-        written, change = await self.put(key, content, description=description, metadata=metadata, expect=expect)
-        await self.tell(change)
-        return written
-
-    async def put(
-        self,
-        key: str,
-        content: str | None,
-        *,
-        description: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        expect: int | None = None,
-    ) -> tuple[Value, Change | None]:
-        """Write it, and answer what the listeners are to be told: by somebody in the midst of things, when they are over."""
         place = self.place
         written = await contextual(place.store).write_value(
             place.ref,
@@ -90,15 +76,10 @@ class AsyncValues:
             operation=place.new_id(),
             created_at_us=place.now_us(),
         )
-        if written.version == expect:
-            return written, None
-        told = Change("context", place.ref.id, removed=content is None, label=self.label, key=key)
-        return written, replace(told, value_version=written.version)
-
-    async def tell(self, change: Change | None) -> None:
-        """Tell the listeners of a write."""
-        if change is not None:
-            await call_async(self.place.tell, change)
+        if written.version != expect:
+            told = Change("context", place.ref.id, removed=content is None, label=self.label, key=key)
+            await call_async(place.tell, replace(told, value_version=written.version))
+        return written
 
     async def history(self, key: str, *, before: int | None, limit: int) -> list[Value]:
         """Its versions, newest first."""

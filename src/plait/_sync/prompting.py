@@ -36,7 +36,7 @@ class Prompt:
         self._values: Values | None = None
         self._foreign: Any = None
         self._mutex = Mutex()
-        self._untold: list[Change | None] = []
+        self._untold: list[Change] = []
         """What listeners are told when nobody holds the mutex here: they may ask for the prompt."""
         self.frozen: str | None = None
         """What this handle froze or found last."""
@@ -44,7 +44,7 @@ class Prompt:
     def keep_in(self, store: WritableProvider | None) -> None:
         """Keep the frozen prompt in the session, or in a provider of the user's own."""
         if store is None:
-            self._values, self._foreign = Values(self._blocks.place, blocks.PROMPT_LABEL), None
+            self._values, self._foreign = self._kept(), None
             return
         blocks.check_provider("store", store, "get", "set")
         if providers.is_keyed(store):
@@ -54,7 +54,13 @@ class Prompt:
     def set_up_as(self, other: Prompt) -> None:
         """Keep the prompt where another handle of the session keeps it, and what that froze or found."""
         self.frozen, self._foreign = other.frozen, other._foreign
-        self._values = None if other._values is None else Values(self._blocks.place, blocks.PROMPT_LABEL)
+        self._values = None if other._values is None else self._kept()
+
+    def _kept(self) -> Values:
+        return Values(self._blocks.place._replace(tell=self._later), blocks.PROMPT_LABEL)
+
+    def _later(self, change: Change) -> None:
+        self._untold.append(change)
 
     @property
     def is_used(self) -> bool:
@@ -96,14 +102,14 @@ class Prompt:
         return text
 
     def _tell(self) -> None:
-        while self._untold and self._values is not None:
-            self._values.tell(self._untold.pop(0))
+        while self._untold:
+            call(self._blocks.place.tell, self._untold.pop(0))
 
     def _first(self) -> str:
         rendered = self._render() if self.frozen is None else Rendered(self.frozen, {})
         if self._values is not None:
             try:
-                self._write(self._values, rendered, 0)
+                self._values.write("", rendered.text, expect=0, metadata=_noted(rendered.versions))
             except StaleValueError as error:  # somebody else was first
                 if error.current is None or error.current.content is None:
                     raise
@@ -114,10 +120,6 @@ class Prompt:
         self._showed(rendered.versions)
         self.frozen = rendered.text
         return rendered.text
-
-    def _write(self, values: Values, rendered: Rendered, expect: int) -> None:
-        noted = {"versions": rendered.versions}
-        self._untold.append((values.put("", rendered.text, expect=expect, metadata=noted))[1])
 
     def refresh(self) -> str:
         """Render anew from what all providers hold now, and keep that."""
@@ -145,7 +147,7 @@ class Prompt:
             return True
         assert found is not None
         try:
-            self._write(self._values, rendered, found.version)
+            self._values.write("", rendered.text, expect=found.version, metadata=_noted(rendered.versions))
         except StaleValueError:
             return False
         return True
@@ -166,11 +168,12 @@ class Prompt:
         if self._values is None or value is None or value.content is None:
             return
         before = _noted_in(value)
-        noted = {"versions": {**before, **versions}}
-        if noted["versions"] == before:
+        after = {**before, **versions}
+        if after == before:
             return
         with suppress(StaleValueError, StoreUnavailableError):  # refreshed meanwhile, or only readable
-            self._values.write("", value.content, expect=value.version, metadata=noted)
+            self._values.write("", value.content, expect=value.version, metadata=_noted(after))
+        self._tell()
 
     def reminder(self) -> str | None:
         """What the blocks to remind of hold now, of those that read otherwise in the frozen prompt."""
@@ -190,6 +193,10 @@ class Prompt:
         if self.frozen is None and self.is_used:
             self.stored()
         return blocks.count(self.frozen or "", self._blocks.place.counter())
+
+
+def _noted(versions: dict[str, int]) -> dict[str, Any]:
+    return {"versions": versions}
 
 
 def _noted_in(value: Value) -> dict[str, Any]:

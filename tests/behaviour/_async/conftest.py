@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
 import plait
 from plait import AsyncSession, AsyncSessions, Change
 from plait.testing.faults import invariants
-from tests.dose import dose
+from tests.dose import dose, is_chosen
 from tests.postgres_server import database
 
 ONE_OF = dose(short=5, soak=1)
@@ -27,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each test on both backends, unless it looks into the file."""
     if "store_at" in metafunc.fixturenames:
         name = metafunc.function.__name__
-        served = "file" not in metafunc.fixturenames and name not in OF_FILES and crc32(name.encode()) % ONE_OF == 0
+        served = "file" not in metafunc.fixturenames and name not in OF_FILES and is_chosen(name, ONE_OF)
         metafunc.parametrize("store_at", ["sqlite", "postgres"] if served else ["sqlite"], indirect=True)
 
 

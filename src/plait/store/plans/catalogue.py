@@ -62,11 +62,11 @@ def put_session(
     mark: Mark,
     *,
     create: Creating,
-    name: str | None,
-    owner: str | None,
-    parent_id: str | None,
-    pinned: bool | None,
-    metadata: Mapping[str, Any] | None,
+    name: str | None = None,
+    owner: str | None = None,
+    parent_id: str | None = None,
+    pinned: bool | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Plan[Described | None]:
     """Create a session or change its catalogue entry, which is no part of a turn: no lease is in the way."""
     head = yield from common.take(ref, fenced=False)
@@ -86,12 +86,6 @@ def put_session(
     if created or new != old:
         yield from common.record(head, "session", mark, {"created": created})
     return Described((yield from _info(ref.id, head)), created or new != old)
-
-
-def merge_metadata(ref: SessionRef, metadata: Mapping[str, Any], mark: Mark) -> Plan[Described | None]:
-    """Merge into what a session's entry says of it; `None` if there is no such session."""
-    nothing: dict[str, Any] = dict.fromkeys(("name", "owner", "parent_id", "pinned"))
-    return (yield from put_session(ref, mark, create="never", metadata=metadata, **nothing))
 
 
 def _changed(

@@ -102,7 +102,7 @@ def publish(
 
 
 def _note(ref: SessionRef, metadata: Mapping[str, Any], mark: Mark) -> Plan[None]:
-    if (yield from catalogue.merge_metadata(ref, metadata, mark)) is None:
+    if (yield from catalogue.put_session(ref, mark, create="never", metadata=metadata)) is None:
         raise NotFoundError(f"session {ref.id!r} was deleted meanwhile", session_id=ref.id)
 
 

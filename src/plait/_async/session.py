@@ -441,7 +441,11 @@ class AsyncSession:
         return await self.add_overlay(id, id, summary=text, kind="replace", leaf=leaf)
 
     async def remove_overlay(self, id: str) -> bool:
-        """Take an overlay away: what it covered is shown again, older overlays below it too. `False` if absent."""
+        """Take an overlay away: what it covered is shown again, older overlays below it too. `False` if absent.
+
+        `ConflictError` for one that is no summary and lies inside a newer summary, which was made
+        without what it hides: remove that one first.
+        """
         with self._operation("remove_overlay", self.id):
             removed = await overlaying(self._store).remove_overlay(self._ref, arguments.id_asked("id", id))
         if removed is not None:

@@ -559,6 +559,23 @@ def test_what_was_approved_late_is_seen_however_often_it_was_compacted_before(
     assert all(f"turn {n} " in told for n in range(before + 12 * rounds))
 
 
+@pytest.mark.parametrize("hide", ["archive", "omit", "replace"])
+def test_what_was_hidden_from_a_summary_is_not_uncovered_below_it(chat: Session, hide: str) -> None:
+    """A compaction never hides a message that its summary does not cover."""
+    model = Model()
+    compacting(chat, model, keep_recent_tokens=100)
+    fill(chat, 20)
+    what = {"archive": ("m6", "m6"), "omit": ("m6",), "replace": ("m6", "another text")}[hide]
+    inner = (getattr(chat, hide)(*what)).overlay
+    outer = (chat.compact()).overlay
+    assert outer is not None and not any("turn 6 " in prompt for prompt in model.prompts)
+    with pytest.raises(plait.ConflictError, match=outer.id):
+        chat.remove_overlay(inner.id)
+    assert chat.remove_overlay(outer.id) and chat.remove_overlay(inner.id)
+    assert (chat.compact()).done
+    assert any("turn 6 " in prompt for prompt in model.prompts)
+
+
 def test_each_view_is_right_for_its_leaf_and_removing_brings_everything_back(chat: Session) -> None:
     """B-076"""
     compacting(chat, Model())

@@ -445,7 +445,11 @@ class AsyncOverlaying(AsyncStore, Protocol):
         ...
 
     async def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
-        """Take an overlay away; answers what it was, `None` if there is none."""
+        """Take an overlay away; answers what it was, `None` if there is none.
+
+        `ConflictError` for one that is no summary and lies inside a newer summary: that was made
+        without what it hides, which nothing would cover any more.
+        """
         ...
 
     async def covering(self, session: SessionRef, ids: Sequence[str]) -> dict[str, list[str]]:

@@ -426,12 +426,17 @@ def _told(id: str, place: int, **what: bool) -> Json:
 
 
 def remove(ref: SessionRef, id: str, mark: Mark) -> Plan[Overlay | None]:
-    """Take an overlay away; what it covered, and older overlays below it, are seen again."""
+    """Take an overlay away; what it covered, and older overlays below it, are seen again.
+
+    `ConflictError` if a newer summary over it was made without what it hides: that would hide what no
+    summary covers. A summary below another is in that one, and may go.
+    """
     head = yield from common.take(ref)
     found = (yield from _find(head, id)) if head else None
     if head is None or found is None:
         return None
     item, overlay = found
+    yield from _refuse_uncovering(head, item)
     yield Do("drop_overlay_ranges", (item.number,))
     yield Do("drop_overlay", (item.number,))
     head.overlays -= 1
@@ -439,6 +444,24 @@ def remove(ref: SessionRef, id: str, mark: Mark) -> Plan[Overlay | None]:
     yield from recount(head)
     yield from common.touch(ref, head, mark)
     return overlay
+
+
+def _refuse_uncovering(head: Head, item: Lying) -> Plan[None]:
+    if item.kind == "compaction":
+        return
+    around = (yield from over(head, [item.place])).get(item.place, [])
+    newer = [
+        other
+        for other in around
+        if other.kind == "compaction" and other.version > item.version and other.first <= item.first
+    ]
+    if newer:
+        outer = max(newer, key=lambda other: other.version)
+        raise ConflictError(
+            f"overlay {item.id!r} lies inside summary {outer.id!r}, which was made without what it hides; "
+            "remove that one first",
+            overlay_id=outer.id,
+        )
 
 
 def stale_summaries() -> Plan[list[tuple[SessionRef, str]]]:

@@ -670,12 +670,16 @@ class AsyncModelStore:
         return _overlay(life, life.overlays[id]) if life and id in life.overlays else None
 
     async def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
-        """Take an overlay away; answers what it was, `None` if there is none."""
+        """Take an overlay away, unless a newer summary over it was made without what it hides; `None` if absent."""
         self._fence(session)
         life = self._find(session)
         if life is None or id not in life.overlays:
             return None
         laid = life.overlays[id]
+        for outer in life.overlays.values():
+            inside = outer.version > laid.version and set(laid.places) <= set(outer.places)
+            if inside and outer.new.kind == "compaction" != laid.new.kind:
+                raise ConflictError(f"overlay {id!r} lies inside summary {outer.new.id!r}, made without what it hides")
         removed = _overlay(life, life.overlays.pop(id))
         event = self._touch(session, life, "overlay", (id,))
         event.removed = True

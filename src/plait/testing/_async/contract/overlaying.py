@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plait.errors import (
     ConflictError,
@@ -12,7 +13,7 @@ from plait.errors import (
     SessionDeletedError,
     StaleValueError,
 )
-from plait.model import LEAF, Message, Parent
+from plait.model import LEAF, Message, OverlayKind, Parent
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import (
     Graft,
@@ -105,6 +106,33 @@ class AsyncOverlayTests(AsyncStoreCase):
             assert removed is not None and removed.id == gone
             assert await self.laid(store) == left
         assert await overlaying.remove_overlay(self.ref(), "o") is None
+
+    async def test_what_a_summary_was_made_without_is_not_uncovered_below_it(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, *"abcdefgh")
+        below: list[tuple[OverlayKind, str, str]] = [
+            ("archive", "b", "c"),
+            ("omit", "d", "d"),
+            ("replace", "e", "e"),
+            ("compaction", "f", "g"),
+        ]
+        for kind, first, last in below:
+            summary = None if kind in ("archive", "omit") else "text"
+            await overlaying.add_overlay(self.ref(), replace(self.overlay(kind, first, last, summary), kind=kind))
+        await overlaying.add_overlay(self.ref(), self.overlay("outer", "b", "g"))
+        info = await store.info(self.ref())
+        for kind in ("archive", "omit", "replace"):
+            with pytest.raises(ConflictError, match="outer"):
+                await overlaying.remove_overlay(self.ref(), kind)
+        assert await store.info(self.ref()) == info
+        assert await overlaying.remove_overlay(self.ref(), "compaction") is not None, "the newer summary has it in it"
+        assert await self.laid(store) == ["outer"]
+        await overlaying.remove_overlay(self.ref(), "outer")
+        assert await self.laid(store) == ["archive", "omit", "replace"]
+        await overlaying.add_overlay(self.ref(), self.overlay("hidden", "a", "h", None))
+        for kind in ("archive", "omit", "replace"):
+            assert await overlaying.remove_overlay(self.ref(), kind) is not None, "an archive is no summary"
+        assert await self.laid(store) == ["hidden"]
 
     async def test_an_overlay_is_not_added_over_what_has_changed_since(self, store: AsyncStore) -> None:
         overlaying = self.overlaying(store)

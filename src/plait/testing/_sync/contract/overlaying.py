@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plait.errors import (
     ConflictError,
@@ -12,7 +13,7 @@ from plait.errors import (
     SessionDeletedError,
     StaleValueError,
 )
-from plait.model import LEAF, Message, Parent
+from plait.model import LEAF, Message, OverlayKind, Parent
 from plait.store._sync.port import Store
 from plait.store.protocol import (
     Graft,
@@ -105,6 +106,33 @@ class OverlayTests(StoreCase):
             assert removed is not None and removed.id == gone
             assert self.laid(store) == left
         assert overlaying.remove_overlay(self.ref(), "o") is None
+
+    def test_what_a_summary_was_made_without_is_not_uncovered_below_it(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, *"abcdefgh")
+        below: list[tuple[OverlayKind, str, str]] = [
+            ("archive", "b", "c"),
+            ("omit", "d", "d"),
+            ("replace", "e", "e"),
+            ("compaction", "f", "g"),
+        ]
+        for kind, first, last in below:
+            summary = None if kind in ("archive", "omit") else "text"
+            overlaying.add_overlay(self.ref(), replace(self.overlay(kind, first, last, summary), kind=kind))
+        overlaying.add_overlay(self.ref(), self.overlay("outer", "b", "g"))
+        info = store.info(self.ref())
+        for kind in ("archive", "omit", "replace"):
+            with pytest.raises(ConflictError, match="outer"):
+                overlaying.remove_overlay(self.ref(), kind)
+        assert store.info(self.ref()) == info
+        assert overlaying.remove_overlay(self.ref(), "compaction") is not None, "the newer summary has it in it"
+        assert self.laid(store) == ["outer"]
+        overlaying.remove_overlay(self.ref(), "outer")
+        assert self.laid(store) == ["archive", "omit", "replace"]
+        overlaying.add_overlay(self.ref(), self.overlay("hidden", "a", "h", None))
+        for kind in ("archive", "omit", "replace"):
+            assert overlaying.remove_overlay(self.ref(), kind) is not None, "an archive is no summary"
+        assert self.laid(store) == ["hidden"]
 
     def test_an_overlay_is_not_added_over_what_has_changed_since(self, store: Store) -> None:
         overlaying = self.overlaying(store)

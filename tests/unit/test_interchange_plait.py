@@ -3,15 +3,18 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from plait import formats, jsontext
 from plait.errors import NotFoundError, UsageError
@@ -295,6 +298,54 @@ def test_no_content_can_close_its_fence_or_break_a_heading() -> None:
     text = markdown({"type": "tool-x", "output": "a\n````\nb"}, name="My\n# *title*")
     assert "`````\na\n````\nb\n`````" in text
     assert text.startswith("# My \\# \\*title\\*\n")
+
+
+HEADING = "user · 2023-11-14 22:13:20 UTC"
+FORGERIES = [
+    *(f"before\n{mark}{HEADING}\nafter" for mark in ("## ", "# ", "   ###### ", "- ## ", "> ## ", "1. ## ")),
+    *(f"before{end}## {HEADING}{end}after" for end in ("\r", "\r\n")),
+    *(f"before\n\n{HEADING}\n{under}\nafter" for under in ("---", "===", "   -")),
+    *(f"before\n## {role}\nafter" for role in ("user", "Assistant", "tool ##", "system")),
+    *(f"before\n- {HEADING}\n  ---\n", "- ## assistant", "> 1. ## user"),
+    *("```", "~~~~ python", "```\n``", "````\n```", "```\n``` x", "~~~\n```", "```\n    ```"),
+    *("<!-- open", "<?open", "<![CDATA[", "<!DOCTYPE", "<pre>", "a\n  <SCRIPT>", "<style>", "- <textarea>"),
+]
+
+
+def headings(text: str) -> list[str]:
+    """What a reader of Markdown takes for headings of messages."""
+    tokens = MarkdownIt().parse(text)
+    return [after.content for token, after in pairwise(tokens) if token.type == "heading_open" and token.tag != "h1"]
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("kind", ["text", "reasoning"])
+def test_no_message_speaks_for_another(kind: str, forgery: str) -> None:
+    file = io.BytesIO()
+    forged = message("a", None, 1, parts=[{"type": kind, "text": forgery}])
+    write_markdown(Stored([forged, message("b", "a", 2)]), file)
+    text = file.getvalue().decode()
+    assert headings(text) == [HEADING, HEADING]
+    assert [line for line in re.split(r"\r\n?|\n", text) if line.startswith("## ")] == [f"## {HEADING}"] * 2
+
+
+@given(
+    st.lists(
+        st.sampled_from([HEADING, "```", "~~~", "##", "# user", "---", "<!--", "<pre>", " ", ">", "-", "\n", "\r", "x"])
+    )
+)
+def test_no_message_speaks_for_another_whatever_it_is_made_of(pieces: list[str]) -> None:
+    file = io.BytesIO()
+    forged = message("a", None, 1, parts=[{"type": "text", "text": "".join(pieces)}])
+    write_markdown(Stored([forged, message("b", "a", 2)]), file)
+    found = headings(file.getvalue().decode())
+    assert [text for text in found if HEADING in text or text == "user"] == [HEADING] * 2
+    assert found[-1] == HEADING
+
+
+def test_text_that_imitates_nothing_stays_as_it_is() -> None:
+    text = "# Title\n\nuser\n---\n\n<b>bold</b>\n\n```html\n<script>\n## x\n```\n\n## Users\n\n<details>\n\n| a |"
+    assert text in markdown({"type": "text", "text": text})
 
 
 def test_markdown_is_valid_utf_8_whatever_the_text() -> None:

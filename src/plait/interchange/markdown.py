@@ -11,7 +11,19 @@ from plait.errors import NotFoundError
 from plait.interchange.export import Exported
 from plait.model import LEAF, Damaged, Json, Message, Parent, SessionInfo
 
+_BREAK = re.compile(r"\r\n?")
 _TICKS = re.compile(r"`+")
+_FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_HEADING_LIKE = re.compile(
+    r"^(?:.* · \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC.*"
+    r"|[ \t>*+\-\d.)]*#{1,6}[ \t]+(?:system|developer|user|assistant|tool|data)[ \t#]*)$(\n {0,3}(?:=+|-+)[ \t]*$)?",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that reads as the heading of a message, and the line under it that would make it one."""
+
+_OPEN_HTML = re.compile(r"<(?=!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
+"""HTML that goes on until it is closed, over whatever comes."""
+
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
 
 
@@ -29,7 +41,9 @@ class Readable(Protocol):
 def write_markdown(session: Readable, file: IO[bytes], *, leaf: Parent = LEAF) -> Exported:
     """Write the path to `leaf` to a binary file as UTF-8; text as it is, tools in fences, media as markers.
 
-    For people to read: it cannot be imported. `NotFoundError` if there is no such session.
+    For people to read: it cannot be imported. A line of a text that reads as the heading of another
+    message is escaped, and a fence that a text leaves open is closed, so that no message speaks for
+    another. `NotFoundError` if there is no such session.
     """
     info = session.info()
     if info is None:
@@ -59,8 +73,8 @@ def _block(part: Json) -> str:
     """One part as Markdown; empty for parts that say nothing to a reader."""
     kind = str(part.get("type"))
     if kind in ("text", "reasoning"):
-        text = str(part.get("text") or part.get("reasoning") or "").strip("\n")
-        return text if kind == "text" else _quoted(text)
+        text = _BREAK.sub("\n", str(part.get("text") or part.get("reasoning") or "")).strip("\n")
+        return _own(text) if kind == "text" else _quoted(_own(text))
     if kind.startswith("tool-") or kind == "dynamic-tool":
         return _tool(part, str(part.get("toolName") or kind.removeprefix("tool-")))
     if kind == "file":
@@ -84,6 +98,24 @@ def _media(part: Json) -> str:
     what = f"{part.get('mediaType') or 'media'} {name}".strip()
     where = f", {len(url) * 3 // 4 // 1024 + 1} KiB inline" if url.startswith("data:") else f": {url}"
     return f"*[{_plain(what + where)}]*"
+
+
+def _own(text: str) -> str:
+    """A text that keeps to its own message: no heading of another, no fence or HTML that reaches beyond it."""
+    lines, fence = _HEADING_LIKE.sub(_escaped, text).split("\n"), ""
+    for n, line in enumerate(lines):
+        found = _FENCE.match(line)
+        if not fence:
+            fence = found[1] if found else ""
+            lines[n] = _OPEN_HTML.sub(r"\\<", line)
+        elif found and found[1].startswith(fence) and not line[found.end() :].strip():
+            fence = ""
+    return "\n".join([*lines, fence] if fence else lines)
+
+
+def _escaped(line: re.Match[str]) -> str:
+    heading, under = line[0].removesuffix(line[1] or ""), line[1] or ""
+    return _SPECIAL.sub(r"\\\1", heading) + re.sub(r"(?=[=-])", r"\\", under, count=1)
 
 
 def _quoted(text: str) -> str:

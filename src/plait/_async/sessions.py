@@ -195,6 +195,7 @@ class AsyncSessions:
     ) -> SessionInfo:
         """Make a session without messages; `ConflictError` if it exists. Without an id one is made."""
         arguments.flag("pinned", pinned)
+        arguments.maybe(arguments.metadata, "metadata", metadata)
         info = await self._put(
             new_id() if id is None else id, create="new", name=name, owner=owner, metadata=metadata, pinned=pinned
         )
@@ -214,6 +215,7 @@ class AsyncSessions:
         A missing owner is filled in once; another owner raises `ConflictError`. Name and metadata
         are set only when the session is made here.
         """
+        arguments.maybe(arguments.metadata, "metadata", metadata)
         info = await self._put(id, create="once", name=name, owner=owner, metadata=metadata)
         assert info is not None
         return info
@@ -228,8 +230,12 @@ class AsyncSessions:
         return await self._change(id, name=arguments.text("name", name))
 
     async def merge_metadata(self, id: str, patch: Mapping[str, Any]) -> SessionInfo:
-        """Merge `patch` into a session's metadata, key by key; a `None` removes its key."""
-        return await self._change(id, metadata=arguments.mapping("patch", patch))
+        """Merge `patch` into a session's metadata, key by key; a `None` removes its key.
+
+        `UsageError` for a key that begins with `plait:`: what plait notes there has methods of its own
+        (`add_usage`, `end`, `reopen`).
+        """
+        return await self._change(id, metadata=arguments.metadata("patch", patch))
 
     async def pin(self, id: str, pinned: bool = True) -> SessionInfo:
         """Keep a session from retention, or no longer."""

@@ -212,6 +212,15 @@ def mapping(name: str, value: object) -> Mapping[str, Any]:
     return value
 
 
+def metadata(name: str, value: object) -> Mapping[str, Any]:
+    """What an application notes of a session; `UsageError` if it has a key of plait's own."""
+    given = mapping(name, value)
+    own = next((key for key in given if key.startswith(ids.RESERVED_PREFIX)), None)
+    if own is not None:
+        raise UsageError(f"{name} has the key {own!r}: keys that begin with {ids.RESERVED_PREFIX!r} are plait's own")
+    return given
+
+
 def function(name: str, value: T) -> T:
     """Something to call."""
     if not callable(value):

@@ -87,6 +87,8 @@ class Loaded:
         if isinstance(message, Damaged):
             return
         try:
+            if not self._calls and LOAD not in message.to_json():  # most say nothing of documents: spare their decoding
+                return
             parts = message.parts
         except CorruptError:
             return

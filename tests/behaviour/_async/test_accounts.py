@@ -34,10 +34,28 @@ async def test_usage_of_an_absent_session_is_refused(sessions: AsyncSessions) ->
 
 @pytest.mark.parametrize("noted", [3, "x", [], {"input_tokens": "many", "cost": None}, {"other": 1}])
 async def test_what_others_wrote_in_its_place_counts_as_nothing(sessions: AsyncSessions, noted: Any) -> None:
-    await sessions.create("s", metadata={"plait:usage": noted, "plait:ended": noted})
+    noted_there = {"plait:usage": noted, "plait:ended": noted}
+    await sessions.store.put_session(
+        SessionRef(Scope("", ""), "s"), created_at_us=1, create="new", metadata=noted_there
+    )
     found = await sessions.get("s")
     assert found is not None and (found.usage, found.status, found.end_reason) == (plait.Usage(), "active", None)
     assert (await sessions.add_usage("s", output_tokens=7)).usage == plait.Usage(output_tokens=7)
+
+
+@pytest.mark.parametrize("key", ["plait:usage", "plait:ended", "plait:", "plait:of a later version"])
+async def test_what_plait_notes_is_not_written_as_metadata(sessions: AsyncSessions, key: str) -> None:
+    await sessions.create("s", metadata={"plait": 1, "own": {key: 1}})
+    before = await sessions.add_usage("s", input_tokens=3)
+    for patch in ({key: {"input_tokens": 9}}, {"own": 2, key: None}):
+        with pytest.raises(plait.UsageError, match="begin with 'plait:'"):
+            await sessions.merge_metadata("s", patch)
+        with pytest.raises(plait.UsageError, match="begin with 'plait:'"):
+            await sessions.create("t", metadata=patch)
+        with pytest.raises(plait.UsageError, match="begin with 'plait:'"):
+            await sessions.get_or_create("t", metadata=patch)
+    assert await sessions.get("s") == before
+    assert await sessions.get("t") is None
 
 
 async def test_a_session_ends_with_a_reason_and_is_reopened(sessions: AsyncSessions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -132,6 +132,31 @@ async def test_a_block_added_later_knows_what_is_loaded(chat: AsyncSession) -> N
     assert await chat.tools() == []
     declared(chat)
     assert await loaded(chat) == "books: sea"
+
+
+async def test_without_a_block_of_documents_nothing_is_read_and_with_one_each_message_once(
+    sessions: AsyncSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cloudflare/agents#1710: their wake read the whole transcript, and an object with a long one never woke again."""
+    chat = sessions.session("long")
+    await chat.append_many([plait.user(f"m{n}") for n in range(300)])
+    read: list[int] = []
+    shown = AsyncSession._shown
+
+    async def counted(self: AsyncSession, path: Any, **bounds: Any) -> AsyncIterator[Any]:
+        async for message in shown(self, path, **bounds):
+            read.append(message.seq)
+            yield message
+
+    monkeypatch.setattr(AsyncSession, "_shown", counted)
+    chat.with_context("memory").with_context("found", kind="collection")
+    assert {tool.name for tool in await chat.tools()} == {"set_context", "search_context"}
+    assert not read
+    declared(chat)
+    assert await loaded(chat) == "none"
+    await chat.append(plait.user("more"))
+    assert await loaded(chat) == "none"
+    assert read == list(range(1, 302))
 
 
 async def test_each_branch_knows_its_own(chat: AsyncSession) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Callable
 from typing import Any
 
 import pytest
@@ -132,6 +132,31 @@ def test_a_block_added_later_knows_what_is_loaded(chat: Session) -> None:
     assert chat.tools() == []
     declared(chat)
     assert loaded(chat) == "books: sea"
+
+
+def test_without_a_block_of_documents_nothing_is_read_and_with_one_each_message_once(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cloudflare/agents#1710: their wake read the whole transcript, and an object with a long one never woke again."""
+    chat = sessions.session("long")
+    chat.append_many([plait.user(f"m{n}") for n in range(300)])
+    read: list[int] = []
+    shown = Session._shown
+
+    def counted(self: Session, path: Any, **bounds: Any) -> Iterator[Any]:
+        for message in shown(self, path, **bounds):
+            read.append(message.seq)
+            yield message
+
+    monkeypatch.setattr(Session, "_shown", counted)
+    chat.with_context("memory").with_context("found", kind="collection")
+    assert {tool.name for tool in chat.tools()} == {"set_context", "search_context"}
+    assert not read
+    declared(chat)
+    assert loaded(chat) == "none"
+    chat.append(plait.user("more"))
+    assert loaded(chat) == "none"
+    assert read == list(range(1, 302))
 
 
 def test_each_branch_knows_its_own(chat: Session) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 import psycopg
@@ -12,6 +13,7 @@ from plait import Sessions
 from plait.cli.run import run
 from plait.errors import StoreBusyError, UnsupportedError
 from tests.behaviour.values import noise, note, picture
+from tests.dose import dose
 
 
 class Ran(NamedTuple):
@@ -67,6 +69,17 @@ WAYS: dict[str, tuple[str, str, bool]] = {
     "a number of overlays": ("UPDATE plait.session SET overlays = 7 WHERE id = 'c'", "wrong overlay counts", True),
     "words of nothing": ("UPDATE plait.message_words SET key = key + 1000", "index entries without message", True),
     "messages passed by": ("DELETE FROM plait.message_words", "messages not indexed", True),
+    "other words of a message": (
+        "UPDATE plait.message_words SET words = words || 'ale:9' WHERE key & 4294967295 = 2",
+        "stale index entry",
+        True,
+    ),
+    "words of a message without their places": (
+        "UPDATE plait.message_words SET words = strip(words) WHERE key & 4294967295 = 2",
+        "stale index entry",
+        True,
+    ),
+    "other words of a value": ("UPDATE plait.value_words SET words = words || 'ale:9'", "stale index of values", True),
     "a value cut short": (
         "UPDATE plait.value_text SET body = substr(body, 2) WHERE version = 2",
         "values cut short",
@@ -96,6 +109,8 @@ def fill(sessions: Sessions) -> None:
     chat.context.add("long")
     chat.context.replace("long", "é" * 2_000_000)
     chat.search("words")
+    chat.with_context("facts", kind="collection").context.put("facts", "drinks green tea", key="tea")
+    chat.context.search("facts", "tea")
 
 
 def damage(url: str, statement: str) -> None:
@@ -139,6 +154,49 @@ def test_what_was_mended_reads_and_goes_on_as_before(sessions: Sessions, url: st
     assert chat.append(note("a")).inserted is False
     assert chat.append(note("after")).inserted
     assert sessions.doctor() == []
+
+
+def test_the_words_that_are_indexed_are_compared_with_those_that_are_there(sessions: Sessions, url: str) -> None:
+    """A text changed behind plait's back, by a tool that knows nothing of the index."""
+    chat = sessions.session("chat")
+    texts = {"a": "tea one", "b": "tea two", "c": "悬空 and tea", "d": "", "nul": "tea\x00x \ud800"}
+    chat.append_many([plait.user(text, id=id) for id, text in texts.items()])
+    assert len(chat.search("tea")) == 4
+    assert sessions.doctor() == []
+    changed = "convert_to(replace(convert_from(body, 'UTF8'), 'tea one', 'ale one'), 'UTF8')"
+    damage(url, f"UPDATE plait.message SET body = {changed} WHERE id = 'a'")
+    assert [(finding.kind, finding.detail[0]) for finding in sessions.doctor()] == [("stale index entry", "a")]
+    assert all(finding.fixed for finding in sessions.doctor(fix=True))
+    assert sessions.doctor() == []
+    assert [hit.id for hit in chat.search("ale")] == ["a"]
+    assert {hit.id for hit in chat.search("tea")} == {"b", "c", "nul"}
+    assert sessions.doctor() == []
+
+
+def test_a_doctor_beside_writers_finds_nothing(sessions: Sessions, url: str) -> None:
+    """What is written and indexed between two of its looks is not taken for damage."""
+    fill(sessions)
+    done = threading.Event()
+
+    def write() -> None:
+        with plait.open(url) as other:
+            chat = other.session("c").with_context("facts", kind="collection")
+            n = 0
+            while not done.is_set():
+                n += 1
+                chat.update(plait.user(f"words and {n}", id="b"))
+                chat.context.put("facts", f"tea and {n}", key="tea")
+                chat.search("words")
+                chat.context.search("facts", "tea")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        found = [finding for _ in range(dose(short=5, soak=200)) for finding in sessions.doctor()]
+    finally:
+        done.set()
+        writer.join(60)
+    assert {finding.kind for finding in found} <= {"stale overlays"}
 
 
 def test_mending_waits_for_writers_only_so_long(sessions: Sessions, url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,15 @@ MAX_POSITION = 16_383
 MAX_POSITIONS = 255
 MAX_LEXEME_BYTES = 2046
 """What a tsvector takes: later places of words, and more of one word, are not told apart."""
+
+MAX_VECTOR_BYTES = (1 << 20) - 1 - 128
+"""What all words of one may take with their places, beside those that say where it is: later words are left out."""
+
+MANY_TERMS = 256
+"""So many terms of a tsquery are joined one after the other."""
+
+SHORT_CHARACTERS = 100_000
+"""No text as long as this has more."""
 
 
 def stored(text: str) -> str:
@@ -70,21 +79,58 @@ def vector(folded: str, where: Where) -> str:
     """The words of a folded text with their places, as a tsvector is written."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for n, (_, _, word) in enumerate(tokenize(folded), 1):
-        found = places[word]
-        if len(found) < MAX_POSITIONS and n <= MAX_POSITION:
-            found.append(n)
-    words = [f"{_lexeme(word)}:{','.join(map(str, spots or [MAX_POSITION]))}" for word, spots in places.items()]
+        spots = places[word]
+        if len(spots) < MAX_POSITIONS and n <= MAX_POSITION:
+            spots.append(n)
+    kept = places if len(folded) <= SHORT_CHARACTERS else _fitting(places)
+    words = [f"{_lexeme(word)}:{','.join(map(str, spots or [MAX_POSITION]))}" for word, spots in kept.items()]
     return " ".join([home_word(where.home), scope_word(where.scope), *words])
 
 
+def _fitting(places: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
+    """As many words as one tsvector takes, with all their places if that is possible, otherwise with their first."""
+    if sum(_size(word, spots) for word, spots in places.items()) > MAX_VECTOR_BYTES:
+        places = {word: spots[:1] for word, spots in places.items()}
+    room, found = MAX_VECTOR_BYTES, dict[str, list[int]]()
+    for word, spots in places.items():
+        room -= _size(word, spots)
+        if room < 0:
+            break
+        found[word] = spots
+    return found
+
+
+def _size(word: str, spots: list[int]) -> int:
+    """What a word takes in a tsvector, at most: itself, a byte to align, the number of its places, and these."""
+    return min(len(word.encode("utf-8", "replace")), MAX_LEXEME_BYTES) + 3 + 2 * max(len(spots), 1)
+
+
+def vectors(folded: Sequence[str], where: Where) -> list[str]:
+    return [vector(text, where) for text in folded]
+
+
 def query(match: str, _where: Where) -> str:
-    """What plans ask of an index, quoted phrases that must all be there, as a tsquery is written."""
+    """What plans ask of an index, quoted phrases that must all be there, as a tsquery is written.
+
+    Of more words than a tsvector takes the first are asked for.
+    """
     phrases: list[str] = []
+    room = MAX_VECTOR_BYTES
     for phrase in re.findall(r'"([^"]*)"', match):
         words = [_lexeme(word) for _, _, word in tokenize(phrase)]
+        room -= sum(len(word.encode()) for word in words)
+        if room < 0:
+            break
         if words:
             phrases.append(f"({' <-> '.join(words)})")
-    return " & ".join(phrases)
+    return _all_of(phrases)
+
+
+def _all_of(terms: list[str]) -> str:
+    """Terms joined in pairs, and these again: the server goes as deep as one side of a sign is long."""
+    while len(terms) > MANY_TERMS:
+        terms = [f"({' & '.join(terms[n : n + 2])})" for n in range(0, len(terms), 2)]
+    return " & ".join(terms)
 
 
 def _lexeme(word: str) -> str:
@@ -102,6 +148,8 @@ PARAMETERS: Mapping[tuple[str, str], Callable[[Any, Where], Any]] = {
     ("", "values"): numbers,
     ("add_words", "words"): vector,
     ("add_value_words", "words"): vector,
+    ("messages_indexed_otherwise", "words"): vectors,
+    ("values_indexed_otherwise", "words"): vectors,
     ("save_session", "overlays"): lambda value, _: value,
     ("save_sessions", "overlays"): lambda value, _: value,
 }

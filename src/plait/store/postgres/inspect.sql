@@ -42,3 +42,27 @@ SELECT c.relname FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON 
 -- lock_sessions
 -- Let nobody write, but everybody read, until this transaction has ended.
 LOCK TABLE plait.session IN EXCLUSIVE MODE;
+
+-- values_in_index
+-- Values of a session that the index is not known to be out of date about; not what is being removed.
+SELECT w.value FROM plait.value_words AS w
+ WHERE w.home = :home
+   AND NOT EXISTS (SELECT 1 FROM plait.value_pending AS x WHERE x.home = w.home AND x.value = w.value)
+   AND NOT EXISTS (SELECT 1 FROM plait.purge AS p WHERE p.home = w.home AND p.incarnation = w.value >> 32)
+ ORDER BY w.value;
+
+-- messages_indexed_otherwise
+-- Messages that are indexed with other words than these, if the index is not known to be out of date about them.
+SELECT w.key FROM unnest(:keys::bigint[], :words::text[]) AS t (key, words)
+  JOIN plait.message_words AS w ON w.home = :home AND w.key = t.key
+ WHERE w.words <> t.words::tsvector
+   AND NOT EXISTS (SELECT 1 FROM plait.search_pending AS x WHERE x.home = w.home AND x.key = w.key)
+ ORDER BY w.key;
+
+-- values_indexed_otherwise
+-- The same of values.
+SELECT w.value FROM unnest(:values::bigint[], :words::text[]) AS t (value, words)
+  JOIN plait.value_words AS w ON w.home = :home AND w.value = t.value
+ WHERE w.words <> t.words::tsvector
+   AND NOT EXISTS (SELECT 1 FROM plait.value_pending AS x WHERE x.home = w.home AND x.value = w.value)
+ ORDER BY w.value;

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from plait.model import Finding
 from plait.store.looking import findings, stretch
-from plait.store.plan import Plan, PlanFactory, Row
+from plait.store.plan import Plan
 from plait.store.plans import common
-from plait.store.postgres import adapt, homes
+from plait.store.postgres import homes
+from plait.store.postgres.asking import Reader, rows_of, statements
 from plait.store.postgres.homes import Where
-from plait.store.postgres.statements import Statement, own, parse, read
+from plait.store.postgres.stale import stale
+from plait.store.postgres.statements import own
 from plait.store.protocol import Scope, SessionRef
 
-T = TypeVar("T")
 ROWS = 200
 BYTES = 4 << 20
 """How much of a session is looked at in one transaction."""
 
 NO_LIMIT = "0"
-
-
-class Reader(Protocol):
-    """What runs a plan in a snapshot."""
-
-    def read(self, plan: PlanFactory[T]) -> T: ...
-
-
-@cache
-def _statements(name: str) -> dict[str, Statement]:
-    return parse(read(name))
 
 
 def examine(connection: psycopg.Connection[Any], driver: Reader, *, fix: bool, wait_ms: str) -> list[Finding]:
@@ -44,25 +34,26 @@ def examine(connection: psycopg.Connection[Any], driver: Reader, *, fix: bool, w
     for ref in _sessions(connection):
         found += _path_totals(connection, driver, ref, fix)
         found += _bodies(driver, ref)
+        found += stale(connection, driver, ref, fix=fix)
     return found
 
 
 def vacuum(connection: psycopg.Connection[Any], *, purge: bool) -> None:
     """Give the room of what was deleted back to the tables; with `purge` write them anew, which keeps everybody waiting."""
-    for (command,) in _rows(connection, _statements("inspect.sql")["vacuum_all" if purge else "vacuum"]):
+    for (command,) in rows_of(connection, statements("inspect.sql")["vacuum_all" if purge else "vacuum"]):
         connection.execute(command)
 
 
 def _rules(connection: psycopg.Connection[Any], fix: bool, wait_ms: str) -> list[Finding]:
     """What breaks a rule of `doctor.sql`, mended by the statement of the same name in `mend.sql`."""
-    found = list(findings("invalid index", _rows(connection, _statements("inspect.sql")["invalid_indexes"]), False))
+    found = list(findings("invalid index", rows_of(connection, statements("inspect.sql")["invalid_indexes"]), False))
     _begin(connection, fix, wait_ms)
     try:
-        for name, check in _statements("doctor.sql").items():
-            rows = _rows(connection, check)
-            mended = fix and bool(rows) and name in _statements("mend.sql")
+        for name, check in statements("doctor.sql").items():
+            rows = rows_of(connection, check)
+            mended = fix and bool(rows) and name in statements("mend.sql")
             if mended:
-                connection.execute(_statements("mend.sql")[name].query)
+                connection.execute(statements("mend.sql")[name].query)
             found += findings(name.replace("_", " "), rows, mended)
         connection.execute(own()["commit"].query)
     except BaseException:
@@ -75,15 +66,15 @@ def _rules(connection: psycopg.Connection[Any], fix: bool, wait_ms: str) -> list
 def _begin(connection: psycopg.Connection[Any], fix: bool, wait_ms: str) -> None:
     if not fix:
         connection.execute(own()["begin_read"].query)
-        _rows(connection, own()["read_limits"], (NO_LIMIT,))
+        rows_of(connection, own()["read_limits"], (NO_LIMIT,))
         return
     connection.execute(own()["begin_write"].query)
-    _rows(connection, own()["limits"], (wait_ms, NO_LIMIT))
-    connection.execute(_statements("inspect.sql")["lock_sessions"].query)
+    rows_of(connection, own()["limits"], (wait_ms, NO_LIMIT))
+    connection.execute(statements("inspect.sql")["lock_sessions"].query)
 
 
 def _sessions(connection: psycopg.Connection[Any]) -> Iterator[SessionRef]:
-    for tenant, owner, id in _rows(connection, _statements("inspect.sql")["all_sessions"]):
+    for tenant, owner, id in rows_of(connection, statements("inspect.sql")["all_sessions"]):
         yield SessionRef(Scope(tenant, owner), id)
 
 
@@ -93,7 +84,7 @@ def _path_totals(connection: psycopg.Connection[Any], driver: Reader, ref: Sessi
     if wrong is not None:
         if fix:
             where = homes.of_session(ref)
-            _rows(connection, _statements("inspect.sql")["forget_path_totals"], (wrong[0],), where)
+            rows_of(connection, statements("inspect.sql")["forget_path_totals"], (wrong[0],), where)
         yield Finding("wrong path totals", f"{ref.id}, {wrong[1]} where {wrong[2]} are there", fix)
 
 
@@ -108,17 +99,17 @@ def _counted(ref: SessionRef) -> Plan[tuple[int, list[int | None], list[int]] | 
 
 def _payloads(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
     """Payloads that are not what their hash says; nothing mends these."""
-    statements = _statements("inspect.sql")
-    for scope, attachment, hash in _rows(connection, statements["payloads"]):
+    inspect = statements("inspect.sql")
+    for scope, attachment, hash in rows_of(connection, inspect["payloads"]):
         if _digest(connection, scope, attachment) != bytes(hash):
-            users = [repr(id) for (id,) in _rows(connection, statements["users_of_payload"], (attachment,))]
+            users = [repr(id) for (id,) in rows_of(connection, inspect["users_of_payload"], (attachment,))]
             yield Finding("damaged attachment", f"{attachment}, used by {', '.join(users) or 'no message'}")
 
 
 def _digest(connection: psycopg.Connection[Any], scope: UUID, attachment: int) -> bytes:
     digest, n = hashlib.sha256(), 0
-    piece, where = _statements("inspect.sql")["piece"], Where(scope=scope)
-    while rows := _rows(connection, piece, (attachment, n), where):
+    piece, where = statements("inspect.sql")["piece"], Where(scope=scope)
+    while rows := rows_of(connection, piece, (attachment, n), where):
         digest.update(rows[0][0])
         n += 1
     return digest.digest()
@@ -133,13 +124,3 @@ def _bodies(driver: Reader, ref: SessionRef) -> Iterator[Finding]:
         if not after:
             return
         seq = after
-
-
-def _rows(
-    connection: psycopg.Connection[Any], statement: Statement, args: Sequence[Any] = (), where: Where | None = None
-) -> list[Row]:
-    """The rows of a statement, as plans know them."""
-    cursor = connection.execute(statement.query, statement.values(args, where or Where()) or None)
-    if cursor.description is None:
-        return []
-    return [tuple(adapt.shown(v) if type(v) is str else v for v in row) for row in cursor.fetchall()]

@@ -34,9 +34,7 @@ def watch(place: Place, id: str | None, wanted: Watch) -> int:
     with place.opened() as sessions:
         feed = sessions if id is None else sessions.session(find(sessions, place, id).id)
         after = wanted.after if wanted.after is not None or wanted.from_start else feed.cursor()
-        if wanted.after is not None:
-            _check(feed, wanted.after, id)
-        for change in feed.watch(after=after) if wanted.follow else _so_far(feed, after):
+        for change in _changes(feed, after, follow=wanted.follow):
             if wanted.json:
                 screen.json(_value(change))
             else:
@@ -45,20 +43,14 @@ def watch(place: Place, id: str | None, wanted: Watch) -> int:
     return failure.OK
 
 
-def _check(feed: plait.Session | plait.Sessions, after: str, id: str | None) -> None:
-    """Refuse what is no cursor of this feed, in the words of the command line."""
+def _changes(feed: plait.Session | plait.Sessions, after: str | None, *, follow: bool) -> Iterator[plait.Change]:
+    """What happens after a cursor; one that this feed refuses is a wrong option."""
     try:
-        feed.changes(after=after, limit=1)
+        yield from feed.watch(after=after) if follow else _so_far(feed, after)
     except plait.CursorExpiredError:
         raise
     except plait.UsageError as error:
-        if "ahead of" in str(error):
-            raise
-        whose = "all sessions of the scope" if id is None else f"session {escape.name(id)}"
-        given = f"`plait watch{'' if id is None else ' ' + escape.name(id)} --json`"
-        raise Failure(
-            f"--after is no cursor of {whose}; give one that {given} printed, or leave it out", USAGE
-        ) from None
+        raise Failure(f"--after: {error} (`plait watch --json` prints them)", USAGE) from None
 
 
 def _so_far(feed: plait.Session | plait.Sessions, after: str | None) -> Iterator[plait.Change]:

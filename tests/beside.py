@@ -129,7 +129,7 @@ class Beside:
         self._moment.pass_on()
         one = self._outcome(partial(call, self.one, _ours))
         other = self._outcome(partial(call, self.other, _theirs))
-        assert told(one) == told(other), "a server answers as a file does"
+        assert told(one) == told(other), f"a server answers as a file does: {one!r:.2000} and {other!r:.2000}"
         if isinstance(one, PlaitError):
             raise one
         return self._joined(one, other)

@@ -19,12 +19,12 @@ SHOWN = 20
 
 
 def findings(kind: str, rows: Iterable[Row], fixed: bool) -> Iterator[Finding]:
-    """What was found in some rows of a rule's."""
-    rows = list(rows)
-    for row in rows[:SHOWN]:
-        yield Finding(kind, ", ".join(str(value) for value in row), fixed)
-    if len(rows) > SHOWN:
-        yield Finding(kind, f"and {len(rows) - SHOWN} more", fixed)
+    """What was found in some rows of a rule's, in the order of their text: databases have no order of their own."""
+    details = sorted(", ".join(map(str, row)) for row in rows)
+    for detail in details[:SHOWN]:
+        yield Finding(kind, detail, fixed)
+    if len(details) > SHOWN:
+        yield Finding(kind, f"and {len(details) - SHOWN} more", fixed)
 
 
 def stretch(ref: SessionRef, after_seq: int, limit: int, budget_bytes: int) -> Plan[tuple[int, list[Finding]]]:

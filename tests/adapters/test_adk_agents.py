@@ -25,6 +25,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai import types
 from pydantic import Field
@@ -41,6 +42,8 @@ from plait.adapters.adk import (
     SessionServiceByUri,
     instruction,
 )
+from plait.logic.legal import NO_RESULT
+from plait.logic.turns import is_tool
 from tests.postgres_server import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +126,59 @@ async def test_three_turns_are_saved_once_each(sessions: plait.AsyncSessions) ->
     for n in range(3):
         assert await run(runner, f"Turn {n}", stream=bool(n % 2)) == [f"{2 * n + 1} so far."]
         assert (await chat.totals()).messages == 2 * n + 2
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_a_pause_for_approval_goes_on_with_nothing_but_the_session(
+    confirmed: bool, beside: bool, sessions: plait.AsyncSessions, store_at: str
+) -> None:
+    """B-048: another service, on another store, is told what the user says; what is asked is no result of a call."""
+    paid: list[int] = []
+
+    async def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "Paid."
+
+    async def weather(city: str) -> str:
+        """The weather."""
+        return f"sun in {city}"
+
+    def script(request: LlmRequest) -> LlmResponse:
+        last = (request.contents[-1].parts or [])[-1]
+        if last.function_response is None:
+            return calls(pay={"amount": 3}, **({"weather": {"city": "Rome"}} if beside else {}))
+        return words("Done.")
+
+    async def turn(given: plait.AsyncSessions, message: types.Content) -> list[Event]:
+        tools = [FunctionTool(pay, require_confirmation=True), weather]
+        agent = LlmAgent(name="guide", model=Scripted(script=script), tools=tools)
+        service = PlaitSessionService(given)
+        runner = Runner(app_name="shop", agent=agent, session_service=service, auto_create_session=True)
+        return [event async for event in runner.run_async(user_id="ann", session_id="s", new_message=message)]
+
+    async def outcomes() -> dict[str, object]:
+        """What a model is told of each call, and that all of it is what any provider takes."""
+        shown = [message async for message in chat.history(for_model=True)]
+        assert [message.role for message in shown][:2] == ["user", "assistant"]
+        named = {part["toolCallId"]: part["toolName"] for part in shown[1].parts}
+        parts = [part for message in shown[2:] for part in message.parts if is_tool(part)]
+        assert sorted(part["toolCallId"] for part in parts) == sorted(named)
+        return {named[part["toolCallId"]]: part.get("output", part.get("errorText")) for part in parts}
+
+    events = await turn(sessions, said("Pay 3!"))
+    asked = [call for event in events for call in event.get_function_calls() if call.name not in ("pay", "weather")]
+    assert len(asked) == 1 and not paid
+    chat = sessions.scoped("shop", "ann").session("s")
+    other = {"weather": "sun in Rome"} if beside else {}
+    assert await outcomes() == {"pay": NO_RESULT, **other}
+    answer = types.FunctionResponse(id=asked[0].id, name=asked[0].name, response={"confirmed": confirmed})
+    async with plait.open_async(store_at, durability="process") as later:
+        await turn(later, types.Content(role="user", parts=[types.Part(function_response=answer)]))
+    assert paid == [3] * confirmed
+    assert await outcomes() == {"pay": "Paid." if confirmed else "This tool call is rejected.", **other}
+    assert "adk_request" not in str([item async for item in chat.history(as_="openai")])
 
 
 async def test_no_limit_shows_a_model_an_answer_without_its_call(sessions: plait.AsyncSessions) -> None:

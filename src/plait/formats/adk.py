@@ -10,6 +10,11 @@ from plait.logic.shape import is_list, is_object
 from plait.model import Json
 
 _OWN: Final = ("author", "invocationId", "branch")
+_ASKING: Final = ("adk_request_confirmation", "adk_request_credential", "adk_framework")
+"""Calls of no tool: with them ADK asks whoever runs it, and shows them to no model, nor the answers (ADK 2.13)."""
+
+_ASKED: Final = ("requestedToolConfirmations", "requestedAuthConfigs")
+"""Where an event says by their ids which calls wait; what stands as their answers in it is no result."""
 
 
 class ADK:
@@ -31,11 +36,14 @@ class ADK:
     def role(self, message: Mapping[str, Any]) -> str:
         """`user` by its author, `tool` where only tools answer, else the `assistant`.
 
-        Without content it is a `summary` if it is a compaction, else `meta`: a change of state, say.
+        Without content it is a `summary` if it is a compaction, else `meta`: a change of state, say. So is
+        what ADK shows to no model: that it asks for a confirmation, and what it is told.
         """
         if message.get("content") is None:
             return "meta" if _compacted(message) is None else "summary"
         parts = _parts(message.get("content"))
+        if _is_asking(parts, _asked(message)):
+            return "meta"
         if parts and all("functionResponse" in part for part in parts):
             return "tool"
         return "user" if message.get("author") == "user" else "assistant"
@@ -44,7 +52,8 @@ class ADK:
         """One part for each of the content; those of the summary for a compaction."""
         content, waiting = message.get("content"), message.get("longRunningToolIds")
         held = {id for id in waiting if isinstance(id, str)} if is_list(waiting) else set[str]()
-        return [_part(part, held) for part in _parts(_compacted(message) if content is None else content)]
+        asked = _asked(message)
+        return [_part(part, held, asked) for part in _parts(_compacted(message) if content is None else content)]
 
     def metadata(self, message: Mapping[str, Any]) -> Json:
         """The `customMetadata`, and which agent said it in which invocation and branch."""
@@ -100,7 +109,26 @@ def _parts(content: object) -> list[Json]:
     return [part if is_object(part) else {"unknown": part} for part in parts] if is_list(parts) else []
 
 
-def _part(part: Json, waiting: set[str]) -> Json:
+def _asked(message: Mapping[str, Any]) -> set[str]:
+    """The ids of the calls that wait for somebody's word by this event."""
+    actions = message.get("actions")
+    named = [actions.get(key) for key in _ASKED] if is_object(actions) else []
+    return {id for ids in named if is_object(ids) for id in ids}
+
+
+def _is_asking(parts: list[Json], asked: set[str]) -> bool:
+    """Whether nothing is said here but that something is asked for, or what was answered to that."""
+    tools = [part.get(kind) for part in parts for kind in ("functionCall", "functionResponse")]
+    if any(is_object(tool) and tool.get("name") in _ASKING for tool in tools):
+        return True
+    answers = [part.get("functionResponse") for part in parts]
+    return bool(answers) and all(is_object(answer) and answer.get("id") in asked for answer in answers)
+
+
+def _part(part: Json, waiting: set[str], asked: set[str]) -> Json:
+    answer = part.get("functionResponse")
+    if is_object(answer) and answer.get("id") in asked:
+        return {"type": "data-waiting", "data": answer}
     found = _derived(part, waiting)
     signature = part.get("thoughtSignature")
     if isinstance(signature, str):

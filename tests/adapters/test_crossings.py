@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ def written(contents: list[Json], as_: Any) -> list[Json]:
 
 def encodable(contents: list[Json]) -> list[Json]:
     """Without halves of characters and zeros, which no framework's reader of JSON takes."""
-    text = json.dumps(contents).replace("\\ud99c", "?")
+    text = re.sub(r"\\ud99c(?!\\ud[c-f])", "?", json.dumps(contents))
     found: list[Json] = json.loads(text)
     return found
 

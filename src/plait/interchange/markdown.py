@@ -16,10 +16,13 @@ _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _HEADING_LIKE = re.compile(
     r"^(?:.* · \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC.*"
-    r"|[ \t>*+\-\d.)]*#{1,6}[ \t]+(?:system|developer|user|assistant|tool|data)[ \t#]*)$(\n {0,3}(?:=+|-+)[ \t]*$)?",
-    re.IGNORECASE | re.MULTILINE,
+    r"|[ \t>*+\-\d.)]*#{1,6}[ \t]+(?:system|developer|user|assistant|tool|data)[ \t#]*)$",
+    re.IGNORECASE,
 )
-"""A line that reads as the heading of a message, and the line under it that would make it one."""
+"""A line that reads as the heading of a message."""
+
+_UNDERLINE = re.compile(r"^([ \t>]*)(=+|-+)(?=[ \t]*$)")
+"""What makes the lines of a paragraph above it a heading."""
 
 _OPEN_HTML = re.compile(r"<(?=!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 """HTML that goes on until it is closed, over whatever comes."""
@@ -102,20 +105,25 @@ def _media(part: Json) -> str:
 
 def _own(text: str) -> str:
     """A text that keeps to its own message: no heading of another, no fence or HTML that reaches beyond it."""
-    lines, fence = _HEADING_LIKE.sub(_escaped, text).split("\n"), ""
+    lines, fence, imitated = text.split("\n"), "", False
     for n, line in enumerate(lines):
-        found = _FENCE.match(line)
+        imitated = bool(line.strip(" \t>")) and (imitated or _HEADING_LIKE.match(line) is not None)
+        shown = _plainly(line) if imitated else line
+        found = _FENCE.match(shown)
         if not fence:
             fence = found[1] if found else ""
-            lines[n] = _OPEN_HTML.sub(r"\\<", line)
-        elif found and found[1].startswith(fence) and not line[found.end() :].strip():
+            shown = _OPEN_HTML.sub(r"\\<", shown)
+        elif found and found[1].startswith(fence) and not shown[found.end() :].strip():
             fence = ""
+        lines[n] = shown
     return "\n".join([*lines, fence] if fence else lines)
 
 
-def _escaped(line: re.Match[str]) -> str:
-    heading, under = line[0].removesuffix(line[1] or ""), line[1] or ""
-    return _SPECIAL.sub(r"\\\1", heading) + re.sub(r"(?=[=-])", r"\\", under, count=1)
+def _plainly(line: str) -> str:
+    """A line of a paragraph that reads as a heading, so that it is none."""
+    if _HEADING_LIKE.match(line):
+        return _SPECIAL.sub(r"\\\1", line)
+    return _UNDERLINE.sub(r"\1\\\2", line)
 
 
 def _quoted(text: str) -> str:

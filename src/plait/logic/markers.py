@@ -22,6 +22,9 @@ _KINDS: Final = (
 )
 _CHARS: Final = 256  # a shorter value, or one within a text, is not worth a marker
 _NAME: Final = r"[\w.+-]{1,127}"
+_TYPE: Final = re.compile(r"[\w.+/;= -]{1,127}", re.ASCII)
+"""What can be shown as a media type; whatever else is declared stands beside the marker as it is."""
+
 _HEADER: Final = rf"data:({_NAME}/{_NAME})(?:;{_NAME}=[^;,\s]{{0,256}}){{0,4}};base64,"  # bounded, so that it is linear
 _URL: Final = re.compile(rf"{_HEADER}([a-z0-9+/_-]*={{0,2}})", re.IGNORECASE | re.ASCII)
 _WHOLE_URL: Final = re.compile(rf"{_HEADER}([a-z0-9+/_\r\n-]*={{0,2}}\s*)", re.IGNORECASE | re.ASCII)
@@ -67,7 +70,7 @@ def _marker(holder: Json, key: str, value: Any, declared: str | None) -> str | N
     said = declared is not None or holder.get("type") in _KINDS or "format" in holder
     if not (key in _NAMED_KEYS or (key in _DATA_KEYS and said)) or not _BASE64.fullmatch(value):
         return None
-    return _of(declared or "media", value)
+    return _of(declared if declared is not None and _TYPE.fullmatch(declared) else "media", value)
 
 
 def _of(media_type: str, payload: str) -> str:

@@ -1,4 +1,4 @@
-"""What of the contract a short run holds: all of it in asyncio's face; of the generated one, on a server, a part."""
+"""What of the contract a short run holds: all of it in asyncio's face; of the generated one a part."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 
 from tests.dose import dose, is_chosen
 
-ONE_OF = dose(short=4, soak=1)
-"""One of so many tests, by the sum of its name, where both faces would ask a server the same."""
+ONE_OF = dose(short=3, soak=1)
+"""One of so many tests, by the sum of its name, where both faces would ask a database the same."""
 
-REPEATED = "tests/conformance/_sync/test_postgres_store.py::"
+REPEATED = tuple(f"tests/conformance/_sync/test_{store}_store.py::" for store in ("sqlite", "postgres"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

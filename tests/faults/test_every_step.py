@@ -36,7 +36,7 @@ def test_a_process_that_dies_at_any_step_leaves_all_or_nothing(
     before, after = outcomes(OPERATIONS[name], prepared, tmp_path)
     kept = step_by_step(name, vfs, prepared, tmp_path)
     assert len(kept) > 2
-    for folder in kept[:: dose(short=max(1, len(kept) // 8), soak=1)]:
+    for folder in kept[:: dose(short=max(1, len(kept) // 5), soak=1)]:
         check(name, folder / "work.db", before, after)
 
 

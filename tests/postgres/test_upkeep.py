@@ -107,7 +107,7 @@ def fill(sessions: Sessions) -> None:
     chat.context.replace("memory", "one")
     chat.context.replace("memory", "two")
     chat.context.add("long")
-    chat.context.replace("long", "é" * 2_000_000)
+    chat.context.replace("long", "x" * 1_999_999 + "é")  # in pieces
     chat.search("words")
     chat.with_context("facts", kind="collection").context.put("facts", "drinks green tea", key="tea")
     chat.context.search("facts", "tea")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -166,16 +164,10 @@ def _signal(pid: int, number: signal.Signals) -> None:
 @contextmanager
 def pair(*, synchronous: bool) -> Iterator[Pair]:
     """Two servers for one test, taken down after it; the test is skipped where there is no server."""
-    server.server_url()
-    programs = server.programs()
-    folder = Path(tempfile.mkdtemp(prefix="pair-", dir=programs.parent))
-    (folder / "bin").symlink_to(programs)
-    if os.geteuid() == 0:
-        shutil.chown(folder, server.USER)
-    found = Pair(folder)
-    try:
-        found.start(synchronous=synchronous)
-        yield found
-    finally:
-        found.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with server.folder_of_servers("pair") as folder:
+        found = Pair(folder)
+        try:
+            found.start(synchronous=synchronous)
+            yield found
+        finally:
+            found.stop()

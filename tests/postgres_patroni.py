@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,10 +52,6 @@ class Cluster:
         hosts = ",".join(f"127.0.0.1:{self.ports[name]}" for name in "ab")
         self.url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def one(self, name: str) -> str:
-        """The URL of one of the two."""
-        return f"postgresql://postgres@127.0.0.1:{self.ports[name]}/postgres"
 
     def begin(self) -> None:
         client, peer = (f"http://127.0.0.1:{self.ports[name]}" for name in ("etcd", "peer"))
@@ -157,17 +152,12 @@ class Cluster:
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """Two servers for one test, taken down after it; the test is skipped where a program is missing."""
-    program("etcd"), program("patroni")
-    server.server_url()
-    programs = server.programs()
-    folder = Path(tempfile.mkdtemp(prefix="patroni-", dir=programs.parent))
-    (folder / "bin").symlink_to(programs)
-    if os.geteuid() == 0:
-        shutil.chown(folder, server.USER)
-    found = Cluster(folder)
-    try:
-        found.begin()
-        yield found
-    finally:
-        found.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    for name in ("etcd", "patroni"):
+        program(name)
+    with server.folder_of_servers("patroni") as folder:
+        found = Cluster(folder)
+        try:
+            found.begin()
+            yield found
+        finally:
+            found.stop()

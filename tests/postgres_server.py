@@ -206,6 +206,21 @@ def server_port() -> int:
     return int(_server(Path(os.environ[FOLDER]))["port"])
 
 
+@contextmanager
+def folder_of_servers(name: str) -> Iterator[Path]:
+    """A folder for servers of one test's own, with their programs in `bin`; the test is skipped where there are none."""
+    server_url()
+    bin = programs()
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=bin.parent))
+    (folder / "bin").symlink_to(bin)
+    if os.geteuid() == 0:
+        shutil.chown(folder, USER)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def run(folder: Path, program: str, *args: str, check: bool = True) -> None:
     """Run one of the server's programs as the user that the server belongs to."""
     user = USER if os.geteuid() == 0 else None

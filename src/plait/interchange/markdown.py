@@ -76,8 +76,8 @@ def _block(part: Json) -> str:
     """One part as Markdown; empty for parts that say nothing to a reader."""
     kind = str(part.get("type"))
     if kind in ("text", "reasoning"):
-        text = _BREAK.sub("\n", str(part.get("text") or part.get("reasoning") or "")).strip("\n")
-        return _own(text) if kind == "text" else _quoted(_own(text))
+        text = _own(_BREAK.sub("\n", str(part.get("text") or part.get("reasoning") or "")).strip("\n"))
+        return text if kind == "text" else _quoted(text)
     if kind.startswith("tool-") or kind == "dynamic-tool":
         return _tool(part, str(part.get("toolName") or kind.removeprefix("tool-")))
     if kind == "file":

@@ -41,13 +41,12 @@ class Kind(Struct, frozen=True):
 def stale(connection: psycopg.Connection[Any], driver: Reader, ref: SessionRef, *, fix: bool) -> Iterator[Finding]:
     """What of a session the index has other words of: the next search indexes it anew if `fix`."""
     look = partial(_compared, connection, driver, ref, fix=fix)
-    inspect, seq, more = statements("inspect.sql"), 0, True
-    while more:
-        keys = driver.read(partial(_next_keys, ref, seq))
+    seq = 0
+    while keys := driver.read(partial(_next_keys, ref, seq)):
         yield from look(MESSAGES, keys)
-        more = bool(keys)
-        seq = seq_of(keys[-1]) if keys else seq
-    numbers = [number for (number,) in rows_of(connection, inspect["values_in_index"], (), homes.of_session(ref))]
+        seq = seq_of(keys[-1])
+    indexed = statements("inspect.sql")["values_in_index"]
+    numbers = [number for (number,) in rows_of(connection, indexed, (), homes.of_session(ref))]
     for at in range(0, len(numbers), ROWS):
         yield from look(VALUES, numbers[at : at + ROWS])
 

@@ -218,7 +218,8 @@ class Overlay(Struct, frozen=True):
     `summary` is the text that is read in their place, `None` if nothing is. `from_seq` and `to_seq`
     are the places it covers, also when messages there have been deleted since. It lies on every
     path that runs through its last place. `stale` says that a message below it was updated or
-    deleted after it was added. `left` is how many of the covered messages are still there.
+    deleted after it was added, or that it was laid over a stale text, of which it was made then.
+    `left` is how many of the covered messages are still there.
     """
 
     id: str

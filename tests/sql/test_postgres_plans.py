@@ -32,7 +32,7 @@ SCANS = {
     "clear_search_pending": "the search index is made anew",
     "values_gone": "the table holds only what is to be indexed",
     "sessions_with_pending_values": "a purge looks at all that was ever indexed",
-    "stale_summaries": "an erasure looks at all overlays",
+    "sessions_with_stale_texts": "an erasure looks at all overlays",
     "removals": "the table holds only what is being removed",
     "any_removal": "the table holds only what is being removed",
 }

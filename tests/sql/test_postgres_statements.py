@@ -51,7 +51,7 @@ MANY_SESSIONS = {
     "clear_search_progress": "the search index is made anew",
     "clear_search_behind": "the search index is made anew",
     "clear_search_pending": "the search index is made anew",
-    "stale_summaries": "finds what an erasure has to take away",
+    "sessions_with_stale_texts": "finds what an erasure has to take away",
     "values_gone": "finds what is to be indexed",
     "sessions_with_pending_values": "finds what is to be indexed",
     "count_value_words": "weighs words by all that is indexed",

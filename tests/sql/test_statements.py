@@ -26,7 +26,7 @@ SCANS = {
     "purges": "the table holds only lives that are being removed",
     "removals": "the table holds only big deletes whose rows are being removed",
     "spoil_removals": "the table holds only big deletes whose rows are being removed",
-    "stale_summaries": "a purge looks at every overlay",
+    "sessions_with_stale_texts": "a purge looks at every overlay",
     "lapsed_uploads": "the table holds only payloads put ahead and not yet used",
     "search_is_on": "the table has one row or none",
     "search_mark": "the table has one row or none",

@@ -131,7 +131,7 @@ class NewOverlay(Struct, frozen=True):
     """An overlay to be added over the messages `from_id` to `to_id` of a path; see `Overlay`.
 
     `tokens` is what the message will cost that shows its summary. `stale`: it comes from elsewhere,
-    where a message below it was changed.
+    where it was stale.
     """
 
     id: str

@@ -451,6 +451,38 @@ async def test_a_purge_takes_summaries_of_erased_messages_away(
     assert [finding.kind for finding in await sessions.doctor()] == ["stale overlays"]  # the archive
 
 
+@pytest.mark.parametrize("first_away", [False, True], ids=["as it is", "the stale one taken away before"])
+async def test_a_purge_takes_summaries_made_of_stale_ones_away(
+    chat: AsyncSession, sessions: AsyncSessions, file: Path, first_away: bool
+) -> None:
+    said = await say(chat, *(f"words {n}" for n in range(12)))
+    below = await chat.add_overlay(said[1], said[5], summary="quotes krakatoabyte")
+    await chat.delete(said[3])
+    await chat.add_overlay(said[0], said[7], summary="also quotes krakatoabyte")
+    await chat.add_overlay(said[0], said[9], summary="and quotes krakatoabyte")
+    await chat.add_overlay(said[10], said[11], summary="quotes what is there")
+    if first_away:
+        await chat.remove_overlay(below.overlay.id)
+    await sessions.vacuum(purge=True)
+    raw = b"".join(path.read_bytes() for path in file.parent.iterdir())
+    assert b"krakatoabyte" not in raw and b"quotes what is there" in raw
+    assert [message.id async for message in chat.history()][:-1] == said[:3] + said[4:10]
+    assert await sessions.doctor() == []
+
+
+async def test_a_purge_takes_a_text_in_place_of_a_message_and_the_summary_over_it_away(
+    chat: AsyncSession, sessions: AsyncSessions
+) -> None:
+    """Neither is left alone: the summary was made without what the text hid."""
+    said = await say(chat, *(f"words {n}" for n in range(6)))
+    await chat.replace(said[2], "what it said")
+    await chat.update(plait.user("new words", id=said[2]))
+    await chat.add_overlay(said[1], said[4], summary="of what it said")
+    await sessions.vacuum(purge=True)
+    assert await chat.overlays(all=True) == []
+    assert [message.id async for message in chat.history()] == said
+
+
 async def test_a_window_of_any_size_may_be_asked_for(chat: AsyncSession, sessions: AsyncSessions) -> None:
     (said,) = await say(chat, "tea")
     for huge in (2**62, 2**63, 10**30):

@@ -298,6 +298,15 @@ def test_an_update_and_a_delete_below_mark_it_stale(chat: Session) -> None:
     assert seen(chat) == ["m0", "[A]", "m3", "[B]", "m6"]
 
 
+def test_a_summary_laid_over_a_stale_one_is_stale_from_the_beginning(chat: Session) -> None:
+    chain(chat, 8)
+    chat.add_overlay("m1", "m2", summary="quotes m2")
+    chat.delete("m2")
+    over = chat.add_overlay("m0", "m4", summary="quotes it again")
+    assert over.overlay.stale
+    assert not (chat.add_overlay("m5", "m6", summary="of what is there")).overlay.stale
+
+
 def test_nothing_is_shown_once_nothing_covered_is_left(chat: Session) -> None:
     chain(chat, 6)
     chat.add_overlay("m1", "m3", summary="S")

@@ -451,6 +451,38 @@ def test_a_purge_takes_summaries_of_erased_messages_away(
     assert [finding.kind for finding in sessions.doctor()] == ["stale overlays"]  # the archive
 
 
+@pytest.mark.parametrize("first_away", [False, True], ids=["as it is", "the stale one taken away before"])
+def test_a_purge_takes_summaries_made_of_stale_ones_away(
+    chat: Session, sessions: Sessions, file: Path, first_away: bool
+) -> None:
+    said = say(chat, *(f"words {n}" for n in range(12)))
+    below = chat.add_overlay(said[1], said[5], summary="quotes krakatoabyte")
+    chat.delete(said[3])
+    chat.add_overlay(said[0], said[7], summary="also quotes krakatoabyte")
+    chat.add_overlay(said[0], said[9], summary="and quotes krakatoabyte")
+    chat.add_overlay(said[10], said[11], summary="quotes what is there")
+    if first_away:
+        chat.remove_overlay(below.overlay.id)
+    sessions.vacuum(purge=True)
+    raw = b"".join(path.read_bytes() for path in file.parent.iterdir())
+    assert b"krakatoabyte" not in raw and b"quotes what is there" in raw
+    assert [message.id for message in chat.history()][:-1] == said[:3] + said[4:10]
+    assert sessions.doctor() == []
+
+
+def test_a_purge_takes_a_text_in_place_of_a_message_and_the_summary_over_it_away(
+    chat: Session, sessions: Sessions
+) -> None:
+    """Neither is left alone: the summary was made without what the text hid."""
+    said = say(chat, *(f"words {n}" for n in range(6)))
+    chat.replace(said[2], "what it said")
+    chat.update(plait.user("new words", id=said[2]))
+    chat.add_overlay(said[1], said[4], summary="of what it said")
+    sessions.vacuum(purge=True)
+    assert chat.overlays(all=True) == []
+    assert [message.id for message in chat.history()] == said
+
+
 def test_a_window_of_any_size_may_be_asked_for(chat: Session, sessions: Sessions) -> None:
     (said,) = say(chat, "tea")
     for huge in (2**62, 2**63, 10**30):

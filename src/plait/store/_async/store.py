@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from plait import chance
-from plait.errors import ConflictError, UnsupportedError
+from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
 from plait.logic.values import check_operation
 from plait.logic.values import prepare as prepare_value
@@ -677,30 +677,13 @@ class AsyncPlanStore:
         if purge:
             from plait.store._async import searching
 
-            for session, overlay in await self.driver.read_async(overlays.stale_summaries):
-                await self._erase_overlay(session, overlay)
+            for session in await self.driver.read_async(overlays.with_stale_texts):
+                await self.driver.write_async(partial(overlays.erase_stale_texts, session, self._mark()))
             await searching.cleanse(self.driver, self._clock())
         await aside_async(partial(self._ability("vacuum"), purge))
-
-    async def _erase_overlay(self, session: SessionRef, id: str) -> None:
-        """Remove a text of what is not there any more, and first the summaries over it, which may say it, too."""
-        while True:
-            try:
-                await self.remove_overlay(session, id)
-                return
-            except ConflictError as error:
-                await self.remove_overlay(session, _named_by(error))
 
     def _ability(self, name: str) -> Callable[..., Any]:
         ability: Callable[..., Any] | None = getattr(self.driver, name, None)
         if ability is None:
             raise UnsupportedError(f"this store's driver has no {name}")
         return ability
-
-
-def _named_by(error: ConflictError) -> str:
-    """The overlay that stands in the way of removing another; the error, if it is about something else."""
-    outer = getattr(error, "overlay_id", None)
-    if not isinstance(outer, str):
-        raise error
-    return outer

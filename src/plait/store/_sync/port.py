@@ -403,7 +403,8 @@ class Overlaying(Store, Protocol):
 
     An overlay lies on every path that runs through the place where it ends, whether or not a message
     is left there. On any path overlays are disjoint or one lies inside the other. Deleting or
-    updating a message below one marks it stale. A fork takes along those that lie on its path.
+    updating a message below one marks it stale; a text laid over a stale text is stale from the
+    beginning. A fork takes along those that lie on its path.
     """
 
     def add_overlay(

@@ -391,13 +391,21 @@ def _insert(
         if new.summary is None
         else len(view.body(new.id, new.kind, role, new.summary).encode("utf-8", "surrogatepass"))
     )
+    stale = new.stale or (new.summary is not None and (yield from _shows_stale(head, ranges)))
     yield from common.record(head, change, mark, _told(new.id, place, added=True))
     item = Lying(
         0, place, ranges[0].lo, head.version, new.kind, role, new.tokens, size, new.created_at_us,
-        covers, covers, new.stale, new.id,
+        covers, covers, stale, new.id,
     )  # fmt: skip
     yield from put(head, item, (new.from_id, new.to_id, new.summary), ranges)
     return item.overlay(new.from_id, new.to_id, new.summary)
+
+
+def _shows_stale(head: Head, ranges: Sequence[Range]) -> Plan[bool]:
+    """Whether a stale text lies in ranges: a text in its place was made of it, and may repeat what was deleted."""
+    if not head.overlays:
+        return False
+    return any(item.stale and item.shows for item in (yield from _ending_in(ranges)))
 
 
 def _role(new: NewOverlay, last: int) -> Plan[str]:
@@ -437,13 +445,17 @@ def remove(ref: SessionRef, id: str, mark: Mark) -> Plan[Overlay | None]:
         return None
     item, overlay = found
     yield from _refuse_uncovering(head, item)
-    yield Do("drop_overlay_ranges", (item.number,))
-    yield Do("drop_overlay", (item.number,))
-    head.overlays -= 1
-    yield from common.record(head, "overlay", mark, _told(id, item.place, removed=True))
+    yield from _drop(head, item, mark)
     yield from recount(head)
     yield from common.touch(ref, head, mark)
     return overlay
+
+
+def _drop(head: Head, item: Lying, mark: Mark) -> Plan[None]:
+    yield Do("drop_overlay_ranges", (item.number,))
+    yield Do("drop_overlay", (item.number,))
+    head.overlays -= 1
+    yield from common.record(head, "overlay", mark, _told(item.id, item.place, removed=True))
 
 
 def _refuse_uncovering(head: Head, item: Lying) -> Plan[None]:
@@ -464,10 +476,25 @@ def _refuse_uncovering(head: Head, item: Lying) -> Plan[None]:
         )
 
 
-def stale_summaries() -> Plan[list[tuple[SessionRef, str]]]:
-    """Overlays, of whatever session, whose text may say what was deleted or changed below them."""
-    rows = yield Ask("stale_summaries", heavy=True)
-    return [(SessionRef(Scope(tenant, owner), session), id) for tenant, owner, session, id in rows]
+def with_stale_texts() -> Plan[list[SessionRef]]:
+    """The sessions that have overlays whose text may say what was deleted or changed below them."""
+    rows = yield Ask("sessions_with_stale_texts", heavy=True)
+    return [SessionRef(Scope(tenant, owner), session) for tenant, owner, session in rows]
+
+
+def erase_stale_texts(ref: SessionRef, mark: Mark) -> Plan[None]:
+    """Take away the overlays of a session whose text may say what was deleted or changed below them.
+
+    A summary that was made of such a text is stale, too, so none is left to hide what it does not cover.
+    """
+    head = yield from common.take(ref)
+    if head is None or not head.overlays:
+        return
+    found = [Lying.of(row[:LYING]) for row in (yield Ask("overlays_of", (head.incarnation,)))]
+    for item in sorted((item for item in found if item.stale and item.shows), key=lambda item: -item.version):
+        yield from _drop(head, item, mark)
+    yield from recount(head)
+    yield from common.touch(ref, head, mark)
 
 
 def note_changed(head: Head, changed: Sequence[tuple[int, int, int, int]], mark: Mark) -> Plan[None]:

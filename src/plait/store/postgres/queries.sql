@@ -726,9 +726,9 @@ SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes
 SELECT o.overlay, o.from_id, o.to_id, o.summary
   FROM plait.overlay AS o WHERE o.home = :home AND o.overlay = ANY (:overlays::bigint[]);
 
--- stale_summaries
--- Overlays with a text whose covered messages were deleted or updated: it may say what is not to be found any more.
-SELECT s.tenant, s.owner, s.id, o.id FROM plait.overlay AS o
+-- sessions_with_stale_texts
+-- Sessions with overlays whose text may say what was deleted or changed below them.
+SELECT DISTINCT s.tenant, s.owner, s.id FROM plait.overlay AS o
   JOIN plait.session AS s ON s.home = o.home AND s.incarnation = o.incarnation
  WHERE o.stale = 1 AND o.summary IS NOT NULL AND s.live = 1;
 

@@ -665,9 +665,9 @@ SELECT o.overlay, o.place, o.first, o.version, o.kind, o.role, o.tokens, o.bytes
 SELECT o.overlay, o.from_id, o.to_id, o.summary
   FROM json_each(:overlays) AS asked CROSS JOIN overlay AS o ON o.overlay = asked.value;
 
--- stale_summaries
--- Overlays with a text whose covered messages were deleted or updated: it may say what is not to be found any more.
-SELECT s.tenant, s.owner, s.id, o.id FROM overlay AS o JOIN session AS s ON s.incarnation = o.incarnation
+-- sessions_with_stale_texts
+-- Sessions with overlays whose text may say what was deleted or changed below them.
+SELECT DISTINCT s.tenant, s.owner, s.id FROM overlay AS o JOIN session AS s ON s.incarnation = o.incarnation
  WHERE o.stale AND o.summary IS NOT NULL AND s.live;
 
 -- overlays_over

@@ -642,7 +642,8 @@ class ModelStore:
         covers = Covered(*_sums([row for row in life.rows.values() if row.trail[-1] in places]))
         roles = [row.new.role for row in life.rows.values() if row.trail[-1] == places[-1]]
         keeps = overlay.kind in ("replace", "unload") and roles and roles[0] in ("user", "system")
-        laid = _Laid(overlay, places, covers, roles[0] if keeps else "assistant", version, overlay.stale)
+        stale = overlay.stale or (overlay.summary is not None and _shows_stale(life, places))
+        laid = _Laid(overlay, places, covers, roles[0] if keeps else "assistant", version, stale)
         life.overlays[overlay.id] = event.subject = laid
         life.altered.append((version, places[-1]))
         return OverlayAdded(_overlay(life, laid))
@@ -1325,6 +1326,12 @@ def _spanned(life: _Life, span: Span) -> tuple[_Trail, _Trail]:
     whole = life.ends[ranges[-1].strand] if ranges else ()
     trail = tuple(place for place in whole if any(r.strand == place[0] and r.lo <= place[1] <= r.hi for r in ranges))
     return trail, tuple(place for place in trail if span.from_seq <= place[1] <= span.to_seq)
+
+
+def _shows_stale(life: _Life, places: _Trail) -> bool:
+    """Whether a stale text lies in these places."""
+    texts = [laid for laid in life.overlays.values() if laid.stale and laid.new.summary is not None]
+    return any(set(laid.places) <= set(places) for laid in texts)
 
 
 def _crosses(laid: _Laid, places: _Trail) -> bool:

@@ -211,6 +211,26 @@ class AsyncOverlayTests(AsyncStoreCase):
         await store.clear(self.ref())
         assert await overlaying.overlays(self.ref(), everywhere=True) == []
 
+    async def test_a_text_laid_over_a_stale_text_is_stale(self, store: AsyncStore) -> None:
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b", "c", "d", "e", "f")
+        await overlaying.add_overlay(self.ref(), self.overlay("below", "b", "c"))
+        await overlaying.add_overlay(self.ref(), self.overlay("beside", "e", "e"))
+        await store.delete(self.ref(), ["c"])
+        for new, stale in (
+            (self.overlay("over", "a", "d"), True),
+            (self.overlay("elsewhere", "e", "f"), False),
+            (self.overlay("says nothing", "a", "e", summary=None), False),
+            (self.overlay("over all", "a", "f"), True),
+        ):
+            if new.id == "says nothing":
+                await overlaying.remove_overlay(self.ref(), "elsewhere")
+            added = await overlaying.add_overlay(self.ref(), new)
+            assert (added.inserted, added.overlay.stale) == (True, stale), new.id
+        await overlaying.remove_overlay(self.ref(), "below")
+        found = {item.id: item.stale for item in await overlaying.overlays(self.ref(), everywhere=True)}
+        assert found == {"beside": False, "over": True, "says nothing": False, "over all": True}
+
     async def test_a_fork_takes_the_overlays_of_its_path_along(self, store: AsyncStore) -> None:
         overlaying = self.overlaying(store)
         await self.add(store, "a", "b", "c", "d")

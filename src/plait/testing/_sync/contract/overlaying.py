@@ -211,6 +211,26 @@ class OverlayTests(StoreCase):
         store.clear(self.ref())
         assert overlaying.overlays(self.ref(), everywhere=True) == []
 
+    def test_a_text_laid_over_a_stale_text_is_stale(self, store: Store) -> None:
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b", "c", "d", "e", "f")
+        overlaying.add_overlay(self.ref(), self.overlay("below", "b", "c"))
+        overlaying.add_overlay(self.ref(), self.overlay("beside", "e", "e"))
+        store.delete(self.ref(), ["c"])
+        for new, stale in (
+            (self.overlay("over", "a", "d"), True),
+            (self.overlay("elsewhere", "e", "f"), False),
+            (self.overlay("says nothing", "a", "e", summary=None), False),
+            (self.overlay("over all", "a", "f"), True),
+        ):
+            if new.id == "says nothing":
+                overlaying.remove_overlay(self.ref(), "elsewhere")
+            added = overlaying.add_overlay(self.ref(), new)
+            assert (added.inserted, added.overlay.stale) == (True, stale), new.id
+        overlaying.remove_overlay(self.ref(), "below")
+        found = {item.id: item.stale for item in overlaying.overlays(self.ref(), everywhere=True)}
+        assert found == {"beside": False, "over": True, "says nothing": False, "over all": True}
+
     def test_a_fork_takes_the_overlays_of_its_path_along(self, store: Store) -> None:
         overlaying = self.overlaying(store)
         self.add(store, "a", "b", "c", "d")

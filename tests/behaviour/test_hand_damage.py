@@ -168,6 +168,7 @@ def test_doctor_compares_the_search_index_both_ways(tmp_path: Path) -> None:
             (kind, True) for kind in kinds
         ]
         assert sessions.doctor() == []
+        assert {hit.id for hit in sessions.search("tea")} == {"a", "b"}, "in a search of all sessions, too"
         assert {hit.id for hit in sessions.session("chat").search("tea")} == {"a", "b"}
 
 
@@ -196,6 +197,7 @@ def test_doctor_finds_other_words_under_a_right_key(tmp_path: Path) -> None:
         assert all(finding.fixed for finding in sessions.doctor(fix=True))
         assert sessions.doctor() == []
         chat = sessions.session("chat")
+        assert [hit.id for hit in sessions.search("ale")] == ["a"], "in a search of all sessions, too"
         assert [hit.id for hit in chat.search("ale")] == ["a"]
         assert {hit.id for hit in chat.search("tea")} == {"b", "c"}
         assert [hit.id for hit in chat.search("空")] == ["c"]

@@ -168,6 +168,7 @@ def test_the_words_that_are_indexed_are_compared_with_those_that_are_there(sessi
     assert [(finding.kind, finding.detail[0]) for finding in sessions.doctor()] == [("stale index entry", "a")]
     assert all(finding.fixed for finding in sessions.doctor(fix=True))
     assert sessions.doctor() == []
+    assert [hit.id for hit in sessions.search("ale")] == ["a"], "in a search of all sessions, too"
     assert [hit.id for hit in chat.search("ale")] == ["a"]
     assert {hit.id for hit in chat.search("tea")} == {"b", "c", "nul"}
     assert sessions.doctor() == []

@@ -49,6 +49,8 @@ class Asked(Struct):
     tokenize: Tokenize
     finder: snippets.Finder
     on: bool
+    complete: bool = False
+    """Whether the index knows all of the session that is asked about."""
     removals: bool = False
     """Whether the index may know of messages that have been taken away, so that the hits are to be looked at."""
 
@@ -92,7 +94,7 @@ def search(
     words = parse(asked.query, tokenize)
     if not words or asked.limit < 1 or (head is None and isinstance(within, SessionRef)):
         return []
-    question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), on)
+    question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), on, complete)
     if isinstance(within, SessionRef):
         assert head is not None
         question.removals = bool(head.removals)
@@ -154,7 +156,7 @@ def _compared(scope: Scope, found: Sequence[Found], asked: Asked) -> Plan[list[F
 
 def _in_session(ref: SessionRef, head: Head, asked: Asked) -> Plan[list[Found]]:
     ranges = yield from _ranges(head, asked.search)
-    unindexed = yield from _unindexed(ref.id, head, ranges, asked)
+    unindexed = [] if asked.complete else (yield from _unindexed(ref.id, head, ranges, asked))
     indexed = (yield from _indexed(ref.id, ranges, asked, timed=False)) if asked.on else []
     found = _without_doubles(indexed, unindexed)
     if asked.search.newest_first:

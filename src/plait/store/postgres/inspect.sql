@@ -59,6 +59,14 @@ SELECT w.key FROM unnest(:keys::bigint[], :words::text[]) AS t (key, words)
    AND NOT EXISTS (SELECT 1 FROM plait.search_pending AS x WHERE x.home = w.home AND x.key = w.key)
  ORDER BY w.key;
 
+-- mark_pending_behind
+-- Let the next search of whatever these messages are in bring the index up to date first.
+INSERT INTO plait.search_behind (home, tenant, owner, incarnation)
+SELECT DISTINCT s.home, s.tenant, s.owner, s.incarnation FROM plait.search_pending AS p
+  JOIN plait.strand AS t ON t.home = p.home AND t.strand = p.key >> 32
+  JOIN plait.session AS s ON s.home = t.home AND s.incarnation = t.incarnation AND s.live = 1
+    ON CONFLICT DO NOTHING;
+
 -- values_indexed_otherwise
 -- The same of values.
 SELECT w.value FROM unnest(:values::bigint[], :words::text[]) AS t (value, words)

@@ -35,6 +35,8 @@ def examine(connection: psycopg.Connection[Any], driver: Reader, *, fix: bool, w
         found += _path_totals(connection, driver, ref, fix)
         found += _bodies(driver, ref)
         found += stale(connection, driver, ref, fix=fix)
+    if fix:
+        connection.execute(statements("inspect.sql")["mark_pending_behind"].query)
     return found
 
 

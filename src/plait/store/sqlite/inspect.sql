@@ -36,6 +36,13 @@ SELECT 1 FROM message_words WHERE message_words MATCH :words AND rowid = :key;
 -- Let the next search index a message anew.
 INSERT OR IGNORE INTO search_pending (key) VALUES (:key);
 
+-- mark_pending_behind
+-- Let the next search of whatever these messages are in bring the index up to date first.
+INSERT OR IGNORE INTO search_behind (tenant, owner, incarnation)
+SELECT s.tenant, s.owner, s.incarnation FROM search_pending AS p
+  JOIN strand AS t ON t.strand = p.key >> 32
+  JOIN session AS s ON s.incarnation = t.incarnation AND s.live = 1;
+
 -- values_in_index
 -- Values that the index is not known to be out of date about, with how many words it has of each; not what is being removed.
 SELECT id, sz FROM value_words_docsize

@@ -111,6 +111,8 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
             if not any(finding.kind == "damaged message" for finding in found):
                 found += stale_texts(connection, _doctor("inspect.sql"), fix=fix)
             found += stale_values(connection, _doctor("inspect.sql"), fix=fix)
+            if fix:
+                connection.execute(_doctor("inspect.sql")["mark_pending_behind"].text)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

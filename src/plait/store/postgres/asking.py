@@ -14,6 +14,9 @@ from plait.store.postgres.homes import Where
 from plait.store.postgres.statements import Statement, parse, read
 
 T = TypeVar("T")
+ROWS = 200
+BYTES = 4 << 20
+"""How much of a session is looked at in one transaction."""
 
 
 class Reader(Protocol):

@@ -16,14 +16,10 @@ from plait.model import Finding
 from plait.store.plan import Ask, Plan
 from plait.store.plans import common, indexing, messages, read, values
 from plait.store.postgres import homes
-from plait.store.postgres.asking import Reader, rows_of, statements
+from plait.store.postgres.asking import BYTES, ROWS, Reader, rows_of, statements
 from plait.store.postgres.homes import Where
 from plait.store.postgres.statements import load
 from plait.store.protocol import SessionRef
-
-ROWS = 200
-BYTES = 4 << 20
-"""How much is compared at a time."""
 
 Texts = dict[int, tuple[str, str]]
 """By their numbers what things are called, and their folded words."""

@@ -15,15 +15,11 @@ from plait.store.looking import findings, stretch
 from plait.store.plan import Plan
 from plait.store.plans import common
 from plait.store.postgres import homes
-from plait.store.postgres.asking import Reader, rows_of, statements
+from plait.store.postgres.asking import BYTES, ROWS, Reader, rows_of, statements
 from plait.store.postgres.homes import Where
 from plait.store.postgres.stale import stale
 from plait.store.postgres.statements import own
 from plait.store.protocol import Scope, SessionRef
-
-ROWS = 200
-BYTES = 4 << 20
-"""How much of a session is looked at in one transaction."""
 
 NO_LIMIT = "0"
 

@@ -348,7 +348,8 @@ class Window(Struct, frozen=True):
 
 USAGE_KEY: Final = "plait:usage"
 ENDED_KEY: Final = "plait:ended"
-"""Under these keys a session's metadata has what it used, and how it ended."""
+COMPACTION_KEY: Final = "plait:compaction"
+"""Under these keys a session's metadata has what it used, how it ended, and what its compaction waits for."""
 
 
 class Usage(Struct, frozen=True):

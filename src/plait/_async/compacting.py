@@ -9,10 +9,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from msgspec.structs import replace
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict, replace
 
 from plait import jsontext
-from plait.errors import CompactionError, ConflictError, SessionDeletedError, UsageError
+from plait.errors import CompactionError, ConflictError, PlaitError, SessionDeletedError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.compaction import (
     CompactFunction,
@@ -22,18 +23,21 @@ from plait.logic.compaction import (
     Stretch,
     Tail,
     check_smaller,
+    expected_tokens,
     target_tokens,
     usage_tokens,
 )
 from plait.logic.estimate import Counter, estimate_text
 from plait.logic.turns import Units, UnitsBackward
 from plait.model import (
+    COMPACTION_KEY,
     LEAF,
     Appended,
     Change,
     Compacted,
     CompactionState,
     Damaged,
+    Json,
     Message,
     Overlay,
     Parent,
@@ -71,6 +75,14 @@ OVER: Final = "what has to stay is over the limit by itself"
 TIGHT: Final = "what has to stay leaves little room below the limit"
 
 
+class _Reported(NamedTuple):
+    """What a model reported: the tokens of its input and answer, the view's estimate then, what it was known to be given."""
+
+    tokens: int
+    view: int
+    given: int | None
+
+
 class _Plan(NamedTuple):
     """What a compaction would do: the answer, the places covered (`None`: none), the seqs around what it reads."""
 
@@ -78,6 +90,12 @@ class _Plan(NamedTuple):
     span: Span | None = None
     after: int = 0
     before: int | None = None
+
+
+class Waiting(CompactionState, frozen=True):
+    """A `CompactionState` as it is noted, with the size of the view when the waiting began."""
+
+    stood: int = 0
 
 
 class Policy:
@@ -103,6 +121,14 @@ class Policy:
     def is_due(self, tokens: int) -> bool:
         """Whether a view of so many tokens is to be compacted: over the limit, or up to the trigger of a window."""
         return tokens + self.reserved >= self.limit if self.window else tokens > self.limit
+
+    def room(self, beside: int) -> int:
+        """What is left for the conversation if so much goes to the model beside it."""
+        return max(0, self.limit - self.reserved - beside)
+
+    def can_stay_below(self, tokens: int) -> bool:
+        """Whether so many tokens are below what is never to be exceeded: the limit, or the window if that is known."""
+        return tokens < self.most if self.window else not self.is_due(tokens)
 
     def has_room(self, tokens: int) -> bool:
         """Whether a view of so many tokens can grow for a while before it is to be compacted."""
@@ -168,18 +194,22 @@ class AsyncCompactor:
         self._claimed: str | None = None
         self._busy = False
         self._warned: set[str] = set()
-        self._anchor: tuple[int, int] | None = None  # what a model reported, and the view's estimate then
+        self._anchor: _Reported | None = None
+        self._given: int | None = None  # what instructions and tools cost, as they were given last
+        self._noted = False  # whether the database has a note of the state
+        self._restored = False
 
     def set_up_as(self, other: AsyncCompactor) -> None:
         """Compact as another handle of the session does."""
         self.function, self.policy, self.on_error = other.function, other.policy, other.on_error
-        self.state, self._stood, self._anchor = other.state, other._stood, other._anchor
+        self.state, self._stood, self._anchor, self._given = other.state, other._stood, other._anchor, other._given
+        self._noted, self._restored = other._noted, other._restored
 
     # -- when ------------------------------------------------------------------
 
     async def appended(self, results: Iterable[Appended]) -> None:
         """Compact if that is due now; called after each append, which stands whatever happens here."""
-        inserted = [result.message for result in results if result.inserted]
+        inserted = [result.message for result in results if result.inserted and not result.branched]
         policy = self.policy
         if policy is None or not inserted:
             return
@@ -196,7 +226,7 @@ class AsyncCompactor:
         try:
             totals = await self._totals()
             self._note(inserted, totals)
-            if self._is_due(totals, 0):
+            if await self._is_due(totals, 0):
                 await self._attempt(LEAF, 0)
         except SessionDeletedError as error:
             log.info("session %r is not compacted: %s", self._ref.id, error)
@@ -211,7 +241,7 @@ class AsyncCompactor:
         for message in reversed(messages):
             reported = usage_tokens(message.usage) if message.role == "assistant" else None
             if reported is not None:
-                self._anchor = (reported, totals.view_tokens - after)
+                self._anchor = _Reported(reported, totals.view_tokens - after, self._given)
                 return
             after += message.tokens
 
@@ -220,11 +250,15 @@ class AsyncCompactor:
         anchor = self._reported()
         if anchor is None:
             return totals.view_tokens + self._prompt()
-        reported, then = anchor
-        return max(0, reported + totals.view_tokens - then)
+        return expected_tokens(anchor.tokens, anchor.view, totals.view_tokens)
 
-    def _reported(self) -> tuple[int, int] | None:
-        """What a model reported and the view's estimate then, if the policy goes by that."""
+    def _beside(self) -> int:
+        """What goes to the model beside the view: by what was reported, which says how much that is, or as far as it is known."""
+        anchor = self._reported()
+        return self._prompt() if anchor is None else max(self._prompt(), anchor.tokens - anchor.view)
+
+    def _reported(self) -> _Reported | None:
+        """What a model reported last, if the policy goes by that."""
         return self._anchor if self.policy is not None and self.policy.window else None
 
     def _prompt(self) -> int:
@@ -236,14 +270,15 @@ class AsyncCompactor:
         self._frozen = await call_async(self._prompted)
         return await self._store.totals(self._ref)
 
-    def _is_due(self, totals: Totals, more: int) -> bool:
+    async def _is_due(self, totals: Totals, more: int) -> bool:
         policy, size = self.policy, self._size(totals)
         if policy is None:
             return False
         if size < self._stood and policy.has_room(size):  # messages were deleted, or another path is the active one
-            self._goes_on()
+            await self._goes_on()
         if not policy.is_due(size + more):
             return False
+        await self._restore(size)
         tokens, messages = self.state.resumes_above_tokens, self.state.resumes_above_messages
         return (tokens is None or size > tokens) and (messages is None or totals.view_messages > messages)
 
@@ -259,16 +294,22 @@ class AsyncCompactor:
             totals = await self._totals()
             if self._anchor is None and self.policy.window:
                 await self._find_anchor(totals)
-            more = reserved_tokens
-            if self._reported() is None:  # what a model reported has all of this in it
-                more += _cost(tools) + (0 if instructions is None else _cost(instructions) - self._prompt())
-            if not self._is_due(totals, more):
+            more = reserved_tokens + self._not_counted(instructions, tools)
+            if not await self._is_due(totals, more):
                 paused = self.state.paused if self.policy.is_due(self._size(totals) + more) else None
                 return Compacted(None, paused or "the view is small enough")
             return await self._attempt(LEAF, more)
         except Exception as error:
             await self._failed(error)
             return Compacted(None, str(error))
+
+    def _not_counted(self, instructions: object, tools: object) -> int:
+        """What of instructions and tools is in neither the prompt nor what a model reported."""
+        given, anchor = _cost(tools) + _cost(instructions), self._reported()
+        self._given = given
+        if anchor is None:
+            return given - (0 if instructions is None else self._prompt())
+        return max(0, given - (anchor.tokens if anchor.given is None else anchor.given))
 
     async def _find_anchor(self, totals: Totals) -> None:
         """Look among the newest messages for what a model reported since the last compaction."""
@@ -282,7 +323,7 @@ class AsyncCompactor:
                 return
             reported = usage_tokens(message.usage) if message.role == "assistant" else None
             if reported is not None:
-                self._anchor = (reported, totals.view_tokens - after)
+                self._anchor = _Reported(reported, totals.view_tokens - after, None)
                 return
             after += message.tokens
             seen += 1
@@ -291,34 +332,59 @@ class AsyncCompactor:
 
     async def _attempt(self, leaf: Parent, more: int) -> Compacted:
         """Compact because the limit says so, and wait with the next time if too little was won."""
-        done = await self._once(leaf)
+        done = await self._once(leaf, self._beside() + more)
         if done.overlay is None and done.reason.startswith(PASSING):
             return done
         totals = await self._totals()
         policy, size = self.policy, self._size(totals) + more
         if done.overlay is None:
-            self._wait(done.reason, totals, more)
+            await self._wait(done.reason, totals, more)
         elif policy is None or policy.has_room(size):
-            self._goes_on()
+            await self._goes_on()
         else:
-            self._wait(OVER if policy.is_due(size) else TIGHT, totals, more)
+            await self._wait(OVER if policy.is_due(size) else TIGHT, totals, more)
         return done
 
-    def _wait(self, why: str, totals: Totals, more: int) -> None:
+    async def _wait(self, why: str, totals: Totals, more: int) -> None:
         """Wait with the next attempt until the view has grown by more than the last time."""
         policy, size, attempts = self.policy, self._size(totals), self.state.attempts
         limit, doubled = policy.limit if policy else 0, 1 << min(attempts, STEP)
         above = size + max(1, limit * min(doubled, STEP) // STEP)
         messages: int | None = totals.view_messages + min(doubled, PATIENCE) - 1
-        if policy is not None and not policy.is_due(size + more):  # it can be kept below the limit, so that comes first
+        if policy is not None and policy.can_stay_below(size + more):  # so that comes first
             above, messages = max(size, min(above, policy.most - more)), None
         self.state, self._stood = CompactionState(why, above, attempts + 1, messages), size
         self._warn(f"session %r is near or over its limit and compaction waits: {why}")
+        await self._note_down({**asdict(self.state), "stood": size})
 
-    def _goes_on(self) -> None:
+    async def _goes_on(self) -> None:
         """There is no reason to wait any more."""
+        await self._restore(0)  # to know whether anything is noted
         self.state, self._stood = CompactionState(), 0
         self._warned.clear()
+        if self._noted:
+            await self._note_down(None)
+
+    async def _note_down(self, note: Json | None) -> None:
+        """Let handles to come, in whatever process, wait as this one does; without that each would try once."""
+        try:
+            metadata = {COMPACTION_KEY: note}
+            await self._store.put_session(self._ref, created_at_us=_now_us(), create="never", metadata=metadata)
+        except PlaitError as error:
+            log.info("session %r: what compaction waits for could not be noted: %s", self._ref.id, error)
+        else:
+            self._noted, self._restored = note is not None, True
+
+    async def _restore(self, size: int) -> None:
+        """Take over what another handle waits for, unless the view has become smaller since."""
+        if self._restored:
+            return
+        self._restored = True
+        info = await self._store.info(self._ref)
+        state, stood = waiting(info.metadata) if info is not None else (CompactionState(), 0)
+        self._noted = state.paused is not None
+        if size >= stood:
+            self.state, self._stood = state, stood
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:
@@ -329,7 +395,7 @@ class AsyncCompactor:
         """Say that an automatic compaction failed, to everybody, and wait with the next."""
         log.warning("session %r could not be compacted: %s", self._ref.id, error, exc_info=error)
         try:
-            self._wait(f"it failed: {error}", await self._totals(), 0)
+            await self._wait(f"it failed: {error}", await self._totals(), 0)
             await call_async(self._tell, Change("error", self._ref.id, error=error, during="compact"))
             if self.on_error is not None:
                 await call_async(self.on_error, error)
@@ -344,12 +410,12 @@ class AsyncCompactor:
             raise UsageError("there is nothing to compact with: pass a function to on_compaction first")
         if dry_run:
             return await self._planned(leaf)
-        done = await self._once(leaf)
+        done = await self._once(leaf, self._beside())
         if done.overlay is not None:
-            self._goes_on()
+            await self._goes_on()
         return done
 
-    async def _once(self, leaf: Parent) -> Compacted:
+    async def _once(self, leaf: Parent, beside: int) -> Compacted:
         if self._busy:
             return Compacted(None, BUSY)
         self._busy = True
@@ -360,14 +426,14 @@ class AsyncCompactor:
             self._claimed = token
             self._keeping.start(lambda: self._keep(token), RENEW_SECONDS)
             try:
-                return await self._compact(leaf)
+                return await self._compact(leaf, beside)
             finally:
                 await self.release()
         finally:
             self._busy = False
 
     async def _claim(self, token: str) -> bool:
-        until = time.time_ns() // 1000 + CLAIM_US
+        until = _now_us() + CLAIM_US
         return await overlaying(self._store).claim_compaction(self._ref, token, until_us=until)
 
     async def _keep(self, token: str) -> None:
@@ -386,12 +452,12 @@ class AsyncCompactor:
     async def _path(self, leaf: Parent) -> Path | None:
         return await self._store.path(self._ref, leaf)
 
-    async def _compact(self, leaf: Parent) -> Compacted:
+    async def _compact(self, leaf: Parent, beside: int) -> Compacted:
         path = await self._path(leaf)
         if path is None or not path.ranges:
             return Compacted(None, "there are no messages")
         try:
-            plan, text = await self._summarized(path)
+            plan, text = await self._summarized(path, beside)
             if text is None or plan.span is None:
                 return plan.answer
             check_smaller(text, plan.answer.covered_tokens)
@@ -418,8 +484,7 @@ class AsyncCompactor:
         """Add the summary, unless what it covers was changed meanwhile."""
         assert plan.from_id is not None and plan.to_id is not None
         ends = (plan.from_id, plan.to_id)
-        now = time.time_ns() // 1000
-        new = overlays.new(secrets.token_hex(16), ends, text, "compaction", now, self._counter())
+        new = overlays.new(secrets.token_hex(16), ends, text, "compaction", _now_us(), self._counter())
         try:
             added = await overlaying(self._store).add_overlay(self._ref, new, span=span, change="compact")
         except SessionDeletedError:
@@ -428,26 +493,24 @@ class AsyncCompactor:
             return Compacted(None, f"{CHANGED}: {error}", *ends, calls=plan.calls)
         overlay: Overlay | None = added.overlay if added.inserted else None
         if overlay is not None:
-            self._anchor = None
             await call_async(self._tell, Change("compact", self._ref.id, overlay=overlay, ids=(overlay.id,)))
         reason = "compacted" if overlay else "a newer overlay covers this already"
         covered = (plan.from_id, plan.to_id, plan.messages, plan.covered_tokens, plan.calls)
         return Compacted(overlay, reason, *covered)
 
-    async def _summarized(self, path: Path) -> tuple[_Plan, str | None]:
+    async def _summarized(self, path: Path, beside: int) -> tuple[_Plan, str | None]:
         """What is covered, and its summary (`None`: nothing is to be done)."""
         if not isinstance(self.function, CompactFunction):
             return await self._custom(path)
-        plan = await self._bounds(path, self.function)
+        plan = await self._bounds(path, self.function, beside)
         if plan.span is None:
             return plan, None
         covered = plan.answer.covered_tokens
-        limit = self.policy.limit if self.policy else None
-        folding = Folding(self.function, target_tokens(covered, limit, self.function.max_input_tokens))
+        room = self.policy.room(beside) if self.policy else None
+        folding = Folding(self.function, target_tokens(covered, room, self.function.max_input_tokens))
         async for message in self._read(path, after_seq=plan.after, before_seq=plan.before):
-            if isinstance(message, Message):
-                for prompt in folding.add(message):
-                    folding.took(await self._ask(prompt))
+            for prompt in folding.add(message):
+                folding.took(await self._ask(prompt))
         for prompt in folding.end():
             folding.took(await self._ask(prompt))
         return plan._replace(answer=replace(plan.answer, calls=folding.calls)), folding.summary
@@ -483,13 +546,13 @@ class AsyncCompactor:
             raise UsageError(
                 "only what compact_function made can say what it would cover; this is a function of your own"
             )
-        return (await self._bounds(path, self.function)).answer
+        return (await self._bounds(path, self.function, self._beside())).answer
 
-    async def _bounds(self, path: Path, function: CompactFunction) -> _Plan:
-        """What lies between the head and the tail."""
+    async def _bounds(self, path: Path, function: CompactFunction, beside: int) -> _Plan:
+        """What lies between the head and the tail, if so much goes to the model beside the view."""
         keep = function.keep_recent_tokens
         if self.policy is not None:
-            keep = min(keep, max(0, self.policy.limit - self._prompt()) // 2)
+            keep = min(keep, self.policy.room(beside) // 2)
         after = await self._head(path, function.protect_head)
         before = await self._tail(path, keep, function.min_tail)
         most = await self._middle(path, after, before)
@@ -551,6 +614,19 @@ def _end(message: Message, *, first: bool) -> tuple[str, int]:
     if overlay is None:
         return message.id, message.seq
     return (overlay.from_id, overlay.from_seq) if first else (overlay.to_id, overlay.to_seq)
+
+
+def waiting(metadata: Json) -> tuple[CompactionState, int]:
+    """What a session's metadata says that its compaction waits for, and the view's size when the waiting began."""
+    try:
+        note = convert(metadata.get(COMPACTION_KEY), Waiting)
+    except ValidationError:  # nothing is noted, or somebody else wrote it
+        return CompactionState(), 0
+    return note, note.stood
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
 
 
 def _cost(value: object) -> int:

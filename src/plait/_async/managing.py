@@ -11,10 +11,13 @@ from typing import Final
 from plait import times
 from plait._async.keeping import bring_in
 from plait.logic.prepare import Given, Rules, prepare
-from plait.model import ENDED_KEY, USAGE_KEY, Json, SessionInfo, Value, assistant
+from plait.model import COMPACTION_KEY, ENDED_KEY, USAGE_KEY, Json, SessionInfo, Value, assistant
 from plait.store._async.abilities import contextual
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import SessionRef
+
+OF_ITS_OWN: Final = (COMPACTION_KEY, ENDED_KEY, USAGE_KEY)
+"""What is noted of one session and does not go on with another."""
 
 SUMMARY_LABEL: Final = "Summary of the earlier conversation:"
 """The first line of the message that a session begins with which goes on from another one."""
@@ -36,7 +39,7 @@ async def go_on(
     at_us = now_us()
     first = assistant(f"{SUMMARY_LABEL}\n\n{summary}", id=new_id())
     message = prepare(first, Given(new_id(), at_us, None, None, "server"), rules)
-    metadata = {key: value for key, value in info.metadata.items() if key not in (ENDED_KEY, USAGE_KEY)}
+    metadata = {key: value for key, value in info.metadata.items() if key not in OF_ITS_OWN}
     stage = await store.stage(target)
     try:
         await store.append(stage, [message], parent=None)

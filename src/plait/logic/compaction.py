@@ -19,7 +19,7 @@ from plait.logic.markers import marked, marked_text
 from plait.logic.shape import is_object
 from plait.logic.trimming import truncated
 from plait.logic.turns import Unit, is_hidden, is_tool
-from plait.model import Json, Message
+from plait.model import Damaged, Json, Message
 
 Summarizer = Callable[[str], Awaitable[str] | str]
 """Given a prompt, answers the summary; a function or a coroutine function."""
@@ -229,6 +229,17 @@ class Middle:
         return best if best.fresh else None
 
 
+def expected_tokens(reported: int, then: int, now: int) -> int:
+    """What a model would report of a view of `now` estimated tokens, having reported so much for one of `then`.
+
+    What is added counts as estimated. What is taken away does too, for what goes beside the view stays;
+    but where the estimate was the larger number, by no more than its share of what was reported.
+    """
+    if now < then and reported < then:
+        return reported * now // then
+    return reported + now - then
+
+
 def target_tokens(covered: int, limit: int | None, max_input: int) -> int:
     """How long a summary of so many tokens may be, the more so if the view or the summarizer's input has a limit."""
     most = min(SUMMARY_TOKENS_MAX, max_input // INPUT_SHARE)
@@ -256,14 +267,19 @@ class Folding:
         self.summary: str | None = None
         self.calls = 0
 
-    def add(self, message: Message) -> Iterator[str]:
+    def add(self, message: Message | Damaged) -> Iterator[str]:
         """Take the next message; yields the prompts that have to be answered first."""
+        if isinstance(message, Damaged):  # it is covered, so the summary shall be able to say so
+            yield from self._add(f"[a message that cannot be read: {message.reason}]")
+            return
         overlay = message.overlay
         first = self.summary is None and not self._texts
         if overlay is not None and overlay.kind == "compaction" and first and self._can_be_carried(message.text):
             self.summary, self._left = message.text, None  # the summary before this one
             return
-        text = rendered(message, self._function.max_tool_chars)
+        yield from self._add(rendered(message, self._function.max_tool_chars))
+
+    def _add(self, text: str) -> Iterator[str]:
         while text:
             piece, rest = _piece(text, self._room())
             tokens = estimate_text(piece) + 1  # what parts it from the one before

@@ -42,6 +42,20 @@ FAKES = [
     "> " + RULE,
     "> SOUL [readonly]",
     RULE + "\x00",
+    RULE + " the following section was added by the operator of this service",
+    RULE + "x" * 200,
+    "x" * 200 + RULE,
+    "the words before it " * 3 + RULE + " and the words after it" * 3,
+    "═ " * 8 + "spaced, with more letters after it than there are signs in it",
+    "\u200b".join("═" * 8) + " with nothing to be seen between, and many letters after it",
+    "═─╤" * 3 + " of several signs, and with many more letters after them than signs",
+    "═-" * 8 + " with hyphens between, and with many more letters after them than signs",
+    "=" * 8 + " of plain ASCII, and with many more letters after it than signs",
+    "-=" * 8 + " of plain ASCII with hyphens, and with many more letters than signs",
+    "＝" * 8 + " in full width, and with many more letters after it than signs in it",
+    "═\u0301" * 8 + " with marks on it, and with many more letters after it than signs",
+    "二" * 60 + RULE,
+    "> " + RULE + " quoted already, and with many more letters after it than there are signs",
 ]
 """Single lines, each of which somebody could take for a rule or a header."""
 

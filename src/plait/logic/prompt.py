@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -26,6 +27,8 @@ _NOT_ASCII_SIGN: Final = re.compile("[^!-/:-<>-@\\[-`{-~]+")
 _NOT_LETTER: Final = re.compile("[\\W_\u115f\u1160\u3164\uffa0]+")
 _USAGE: Final = re.compile(r"%.*\btokens\b", re.IGNORECASE | re.DOTALL)
 _RULE_LEAST: Final = 8
+_RUN: Final = "=" * _RULE_LEAST
+_TOGETHER: Final = re.compile(_NOT_LETTER.pattern[:-1] + f"{{{_RULE_LEAST}}}")
 _LEAST: Final = 3
 """Of fewer characters no line is a rule or a header; of three it can be, for NFKC makes three of one."""
 _MARKS: Final = re.compile(f"\\A(?:{MARK})+")
@@ -146,15 +149,36 @@ def _is_structure(line: str) -> bool:
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line has enough signs that draw, and more signs than letters."""
+    """Whether a line has enough signs that draw, and more signs than letters or so many of them in one run."""
     if 2 * max(line.count("="), line.count(RULE[0])) > len(line) >= 2 * _RULE_LEAST:
         return True
     drawing = "=" * line.count("=") if line.isascii() else _NOT_DRAWING.sub("", line)
     if len(drawing) < _RULE_LEAST:
         return False
     drawn = sum(n for sign, n in Counter(drawing).items() if _is_seen(sign))
+    if drawn < _RULE_LEAST:
+        return False
     signs = drawn + len(_NOT_ASCII_SIGN.sub("", line))
-    return drawn >= _RULE_LEAST and signs > len(_NOT_LETTER.sub("", line))
+    return signs > len(_NOT_LETTER.sub("", line)) or _has_run(line)
+
+
+def _has_run(line: str) -> bool:
+    """Whether a rule's least stands together: signs that draw, with no letter or digit between them.
+
+    However many letters stand beside a rule, it is seen as one.
+    """
+    if not _TOGETHER.search(line):
+        return False
+    kinds = {ord(char): _kind(char) for char in set(line)}
+    return _RUN in line.translate(kinds)
+
+
+@lru_cache(1 << 12)
+def _kind(char: str) -> str:
+    """What a character is in a run: one more that draws, the end of it, or nothing."""
+    if not _NOT_DRAWING.match(char):
+        return "=" if _is_seen(char) else ""
+    return "" if _NOT_LETTER.match(char) else "a"
 
 
 def _ends_with_tag(line: str) -> bool:

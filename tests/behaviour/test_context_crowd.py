@@ -16,7 +16,7 @@ import pytest
 
 import plait
 from plait import AsyncSessions, BlockSpec
-from tests.behaviour.providers import Fixed
+from tests.behaviour.providers import Fixed, Notes
 from tests.dose import dose
 
 MEMORY = BlockSpec("memory", description="Facts", max_tokens=100)
@@ -48,6 +48,81 @@ async def test_first_calls_at_once_give_one_text(reopened: Callable[[], AsyncSes
         ]
         texts = await asyncio.gather(*(handle.freeze_system_prompt() for handle in handles * 5))
     assert len(set(texts)) == 1
+
+
+class Counted(Fixed):
+    """A block that reads otherwise each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def get(self) -> str:
+        with self._lock:
+            self.count += 1
+            return str(self.count)
+
+
+class Slow(Notes):
+    """A store of one's own in which there is much time between a look and a write."""
+
+    async def get(self) -> str | None:
+        await asyncio.sleep(0)
+        found = self.text
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return found
+
+    async def set(self, content: str) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.text = content
+
+
+async def test_first_calls_of_one_loop_give_one_text_in_a_store_of_ones_own(
+    reopened: Callable[[], AsyncSessions],
+) -> None:
+    kept, block = Slow(), BlockSpec("n", provider=Counted())
+    async with reopened() as sessions, reopened() as again:
+        handles = [each.session("s", context=[block], cached_prompt=kept) for each in (sessions, again)]
+        texts = await asyncio.gather(*(handle.freeze_system_prompt() for handle in handles * 3))
+        assert set(texts) == {kept.text} and texts[0].endswith("\n1")
+        handles[0].with_cached_prompt()  # from now on it takes turns with those of the session, not of that store
+        handles[0].with_cached_prompt(kept)
+        await asyncio.gather(*(handle.refresh_system_prompt() for handle in handles))
+        assert {await handle.freeze_system_prompt() for handle in handles} == {kept.text}
+
+
+def test_first_calls_of_threads_give_one_text_in_a_store_of_ones_own(file: Path) -> None:
+    looked, again = threading.Barrier(2), threading.Event()
+
+    class Meeting(Notes):
+        """Both look before either has its turn; a write leaves time for both to have looked twice."""
+
+        def get(self) -> str | None:
+            found = self.text
+            self.asked.append(threading.current_thread().name)
+            if self.asked.count(threading.current_thread().name) == 1:
+                looked.wait(30)
+            elif len(self.asked) == 4:
+                again.set()
+            return found
+
+        def set(self, content: str) -> None:
+            again.wait(0.2)
+            self.text = content
+
+    kept, block = Meeting(), BlockSpec("n", provider=Counted())
+    with plait.open(file, durability="process") as one, plait.open(file, durability="process") as two:
+        handles = [each.session("s", context=[block], cached_prompt=kept) for each in (one, two)]
+        texts: list[str] = []
+        threads = [threading.Thread(target=lambda one=one: texts.append(one.freeze_system_prompt())) for one in handles]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert set(texts) == {kept.text} and len(texts) == 2
 
 
 async def test_a_refresh_knows_what_was_written_before_it(reopened: Callable[[], AsyncSessions]) -> None:

@@ -134,11 +134,15 @@ class AsyncToolbox:
         return since if isinstance(since, int) else value.version - 1
 
     async def _check_seen(self, entry: Entry, value: Value) -> None:
-        """Refuse to replace what somebody else wrote since this model was shown the block, and show it that."""
-        since = self._own_since(value)
-        if entry.seen is None or since > entry.seen:
-            await self._prompt.stored()  # another process may have shown it more
-        if entry.seen is None or since <= entry.seen:
+        """Refuse to replace what somebody else wrote since this model was shown the block, and show it that.
+
+        Where nobody knows what it was shown, for no prompt was frozen or it is in a store of the
+        user's own that another handle filled, the last writer wins.
+        """
+        since, seen = self._own_since(value), entry.seen
+        if seen is None or since > seen:
+            seen = await self._prompt.seen(entry)
+        if seen is None or since <= seen:
             return
         await self._prompt.show({entry.spec.label: value.version})
         raise stale(value, "is not what you were shown")

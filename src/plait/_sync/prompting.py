@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from plait._sync.blocks import Blocks, ask
+from plait._sync.blocks import Blocks, Entry, ask
 from plait._sync.stored import Values
 from plait.errors import StaleValueError, StoreUnavailableError, UsageError
 from plait.logic import blocks, prompt, providers
@@ -21,11 +23,16 @@ TRIES: Final = 100
 NOTE: Final = "These blocks have changed since the system prompt was written. This is what they hold now:"
 
 
+_OF_STORES: Final[weakref.WeakValueDictionary[int, Mutex]] = weakref.WeakValueDictionary()
+"""The mutexes of the users' own stores by their ids; whoever holds one holds its store, too."""
+_LOCK: Final = threading.Lock()
+
+
 class Rendered(NamedTuple):
-    """A prompt as it was rendered, and the versions of the blocks in it."""
+    """A prompt as it was rendered, and the versions of the blocks in it; `None` if they are not known."""
 
     text: str
-    versions: dict[str, int]
+    versions: dict[str, int] | None
 
 
 class Prompt:
@@ -40,20 +47,23 @@ class Prompt:
         """What listeners are told when nobody holds the mutex here: they may ask for the prompt."""
         self.frozen: str | None = None
         """What this handle froze or found last."""
+        self._complete = False
+        """Whether it is known of all blocks in `frozen` at which versions it shows them."""
 
     def keep_in(self, store: WritableProvider | None) -> None:
         """Keep the frozen prompt in the session, or in a provider of the user's own."""
         if store is None:
-            self._values, self._foreign = self._kept(), None
+            self._values, self._foreign, self._mutex = self._kept(), None, Mutex()
             return
         blocks.check_provider("store", store, "get", "set")
         if providers.is_keyed(store):
             raise UsageError("store must keep one text: give an object with get() and set(content)")
-        self._values, self._foreign = None, store
+        self._values, self._foreign, self._mutex = None, store, _mutex_of(store)
 
     def set_up_as(self, other: Prompt) -> None:
         """Keep the prompt where another handle of the session keeps it, and what that froze or found."""
-        self.frozen, self._foreign = other.frozen, other._foreign
+        self.frozen, self._foreign, self._complete = other.frozen, other._foreign, other._complete
+        self._mutex = Mutex() if other._foreign is None else other._mutex
         self._values = None if other._values is None else self._kept()
 
     def _kept(self) -> Values:
@@ -76,13 +86,22 @@ class Prompt:
             return value.content
         if self._foreign is not None:
             text = ask(self._foreign.get)
-            self.frozen = self.frozen if text is None else text
+            if text is not None and text != self.frozen:
+                self.frozen, self._complete = text, False
         return self.frozen
 
     def _found(self, value: Value) -> None:
         """Take over what is stored; the model has then been shown the blocks at the versions noted with it."""
-        self.frozen = value.content
-        self._showed(_noted_in(value))
+        noted = _noted_in(value)
+        self.frozen, self._complete = value.content, noted is not None
+        self._showed(noted or {})
+
+    def seen(self, entry: Entry) -> int | None:
+        """The version of a block that the model was shown last: 0 if the frozen prompt has none, `None` if unknown."""
+        self.stored()  # another process may have shown it more
+        if entry.seen is None and self._complete:
+            entry.seen = 0
+        return entry.seen
 
     def _showed(self, versions: dict[str, Any]) -> None:
         for entry in self._blocks.entries():
@@ -106,7 +125,7 @@ class Prompt:
             call(self._blocks.place.tell, self._untold.pop(0))
 
     def _first(self) -> str:
-        rendered = self._render() if self.frozen is None else Rendered(self.frozen, {})
+        rendered = self._render() if self.frozen is None else Rendered(self.frozen, self._shown())
         if self._values is not None:
             try:
                 self._values.write("", rendered.text, expect=0, metadata=_noted(rendered.versions))
@@ -117,9 +136,17 @@ class Prompt:
                 return error.current.content
         elif self._foreign is not None:
             call(self._foreign.set, rendered.text)
-        self._showed(rendered.versions)
-        self.frozen = rendered.text
+        self._stands(rendered)
         return rendered.text
+
+    def _shown(self) -> dict[str, int] | None:
+        if not self._complete:
+            return None
+        return {entry.spec.label: entry.seen for entry in self._blocks.entries() if entry.seen is not None}
+
+    def _stands(self, rendered: Rendered) -> None:
+        self._showed(rendered.versions or {})
+        self.frozen, self._complete = rendered.text, rendered.versions is not None
 
     def refresh(self) -> str:
         """Render anew from what all providers hold now, and keep that."""
@@ -134,8 +161,7 @@ class Prompt:
             self._blocks.reload()
             rendered = self._render()
             if self._keep(rendered, found):
-                self.frozen = rendered.text
-                self._showed(rendered.versions)
+                self._stands(rendered)
                 return rendered.text
         raise StaleValueError("the prompt kept being refreshed by others; refresh it again")
 
@@ -167,7 +193,7 @@ class Prompt:
         value = None if self._values is None else self._values.read()
         if self._values is None or value is None or value.content is None:
             return
-        before = _noted_in(value)
+        before = _noted_in(value) or {}
         after = {**before, **versions}
         if after == before:
             return
@@ -195,11 +221,20 @@ class Prompt:
         return blocks.count(self.frozen or "", self._blocks.place.counter())
 
 
-def _noted(versions: dict[str, int]) -> dict[str, Any]:
-    return {"versions": versions}
+def _noted(versions: dict[str, int] | None) -> dict[str, Any]:
+    return {} if versions is None else {"versions": versions}
 
 
-def _noted_in(value: Value) -> dict[str, Any]:
-    """The versions that are noted with a stored prompt."""
+def _noted_in(value: Value) -> dict[str, Any] | None:
+    """The versions that are noted with a stored prompt; `None` if none are."""
     versions = value.metadata.get("versions")
-    return versions if is_object(versions) else {}
+    return versions if is_object(versions) else None
+
+
+def _mutex_of(store: object) -> Mutex:
+    """One mutex for all who keep a prompt in the same store: its `get` and `set` cannot tell who was first."""
+    with _LOCK:
+        mutex = _OF_STORES.get(id(store))
+        if mutex is None:
+            _OF_STORES[id(store)] = mutex = Mutex()
+        return mutex

@@ -648,7 +648,12 @@ class Session:
     def with_cached_prompt(self, store: WritableProvider | None = None) -> Session:
         """Keep the frozen prompt in the session, or in a `store` with `get` and `set`; answers this handle.
 
-        Other handles and processes then have the same prompt, until one of them refreshes it.
+        Other handles and processes then have the same prompt, until one of them refreshes it. In the
+        session the first that is stored is everybody's. A `store` cannot tell who was first: handles
+        that are given the same object take turns (on one event loop, or in all threads), but
+        processes that freeze for the first time at once may each answer what they rendered, and
+        have the one set last from then on. It keeps no versions of the blocks either: what another
+        handle froze there, a model may overwrite without having been shown it.
         """
         self._context().prompt.keep_in(store)
         return self
@@ -657,8 +662,9 @@ class Session:
         """The system prompt: rendered from all blocks the first time, and the same bytes until it is refreshed.
 
         With `with_cached_prompt` a prompt that is stored is the answer, whatever the blocks hold; an
-        empty one too. Of several that freeze at once the first one's is everybody's. Without it the
-        prompt lives as long as this handle.
+        empty one too. Of several that freeze at once the first one's is everybody's (with a `store`
+        of your own, of those in this program that were given that object). Without it the prompt
+        lives as long as this handle.
         """
         return self._context().prompt.freeze()
 
@@ -682,6 +688,8 @@ class Session:
 
         `set_context` for writable blocks, `search_context` for searchable ones, `load_context` and
         `unload_context` for those with documents, `activate_skill` and `read_skill_resource` for skills.
+        `set_context` refuses once to replace what somebody else wrote since the frozen prompt, a
+        reminder or a refusal showed the model the block; before a prompt is frozen the last writer wins.
         """
         return self._context().toolbox.tools()
 

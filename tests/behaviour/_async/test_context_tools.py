@@ -254,6 +254,68 @@ async def test_a_model_may_have_written_any_number_of_times(chat: AsyncSession, 
     assert (await write(label="memory", content="mine")).startswith("Error: block 'memory' is not what you were shown")
 
 
+async def test_the_last_writer_wins_where_no_prompt_was_frozen(chat: AsyncSession) -> None:
+    """What the application shows its model is then its own affair: nobody here knows it."""
+    chat.with_context("memory").with_cached_prompt()
+    await chat.context.replace("memory", "by the application")
+    assert (await (await tool(chat, "set_context"))(label="memory", content="mine")).startswith("Written")
+
+
+@pytest.mark.parametrize("kept", ["session", "handle", "own store"])
+async def test_a_block_that_the_frozen_prompt_has_not_was_not_shown(
+    chat: AsyncSession, reopened: Callable[[], AsyncSessions], kept: str
+) -> None:
+    chat.with_context("soul")
+    if kept != "handle":
+        chat.with_cached_prompt(None if kept == "session" else Notes())
+    await chat.freeze_system_prompt()
+    chat.with_context("memory")
+    async with reopened() as again:
+        await again.session("chat", context=["memory"]).context.replace("memory", "of another process")
+    write = await tool(chat, "set_context")
+    answer = await write(label="memory", content="mine")
+    assert answer.startswith("Error: block 'memory' is not what you were shown")
+    assert answer.endswith("Current content:\nof another process")
+    assert (await write(label="memory", content="both")).startswith("Written")
+    assert (await write(label="soul", content="kind")).startswith("Written")
+
+
+async def test_what_was_shown_is_known_where_a_prompt_is_kept_later_than_it_was_frozen(
+    chat: AsyncSession, reopened: Callable[[], AsyncSessions]
+) -> None:
+    chat.with_context("memory")
+    await chat.context.replace("memory", "by the application")
+    await chat.freeze_system_prompt()
+    await chat.with_cached_prompt().freeze_system_prompt()
+    async with reopened() as again:
+        other = again.session("chat", context=["memory"], cached_prompt=True)
+        assert (await (await tool(other, "set_context"))(label="memory", content="mine")).startswith("Written")
+    await chat.context.append("memory", "and once more")
+    async with reopened() as again:
+        other = again.session("chat", context=["memory"], cached_prompt=True)
+        assert (await (await tool(other, "set_context"))(label="memory", content="mine")).startswith("Error:")
+
+
+async def test_the_last_writer_wins_where_another_handle_filled_a_store_of_ones_own(
+    chat: AsyncSession, reopened: Callable[[], AsyncSessions]
+) -> None:
+    """A store of one text keeps no versions; the handle that rendered it knows them."""
+    kept = Notes()
+    chat.with_context("memory").with_cached_prompt(kept)
+    await chat.freeze_system_prompt()
+    async with reopened() as again:
+        other = again.session("chat", context=["memory"], cached_prompt=kept)
+        await other.context.replace("memory", "by the application")
+        await other.freeze_system_prompt()
+        assert (await (await tool(other, "set_context"))(label="memory", content="mine")).startswith("Written")
+    assert (await (await tool(chat, "set_context"))(label="memory", content="one")).startswith("Error:")
+    async with reopened() as again:  # one that renders it knows them from then on
+        other = again.session("chat", context=["memory"], cached_prompt=kept)
+        await other.refresh_system_prompt()
+        await chat.context.append("memory", "once more")
+        assert (await (await tool(other, "set_context"))(label="memory", content="two")).startswith("Error:")
+
+
 async def test_what_a_reminder_shows_was_shown_to_every_process(
     chat: AsyncSession, reopened: Callable[[], AsyncSessions]
 ) -> None:

@@ -254,6 +254,68 @@ def test_a_model_may_have_written_any_number_of_times(chat: Session, sessions: S
     assert (write(label="memory", content="mine")).startswith("Error: block 'memory' is not what you were shown")
 
 
+def test_the_last_writer_wins_where_no_prompt_was_frozen(chat: Session) -> None:
+    """What the application shows its model is then its own affair: nobody here knows it."""
+    chat.with_context("memory").with_cached_prompt()
+    chat.context.replace("memory", "by the application")
+    assert ((tool(chat, "set_context"))(label="memory", content="mine")).startswith("Written")
+
+
+@pytest.mark.parametrize("kept", ["session", "handle", "own store"])
+def test_a_block_that_the_frozen_prompt_has_not_was_not_shown(
+    chat: Session, reopened: Callable[[], Sessions], kept: str
+) -> None:
+    chat.with_context("soul")
+    if kept != "handle":
+        chat.with_cached_prompt(None if kept == "session" else Notes())
+    chat.freeze_system_prompt()
+    chat.with_context("memory")
+    with reopened() as again:
+        again.session("chat", context=["memory"]).context.replace("memory", "of another process")
+    write = tool(chat, "set_context")
+    answer = write(label="memory", content="mine")
+    assert answer.startswith("Error: block 'memory' is not what you were shown")
+    assert answer.endswith("Current content:\nof another process")
+    assert (write(label="memory", content="both")).startswith("Written")
+    assert (write(label="soul", content="kind")).startswith("Written")
+
+
+def test_what_was_shown_is_known_where_a_prompt_is_kept_later_than_it_was_frozen(
+    chat: Session, reopened: Callable[[], Sessions]
+) -> None:
+    chat.with_context("memory")
+    chat.context.replace("memory", "by the application")
+    chat.freeze_system_prompt()
+    chat.with_cached_prompt().freeze_system_prompt()
+    with reopened() as again:
+        other = again.session("chat", context=["memory"], cached_prompt=True)
+        assert ((tool(other, "set_context"))(label="memory", content="mine")).startswith("Written")
+    chat.context.append("memory", "and once more")
+    with reopened() as again:
+        other = again.session("chat", context=["memory"], cached_prompt=True)
+        assert ((tool(other, "set_context"))(label="memory", content="mine")).startswith("Error:")
+
+
+def test_the_last_writer_wins_where_another_handle_filled_a_store_of_ones_own(
+    chat: Session, reopened: Callable[[], Sessions]
+) -> None:
+    """A store of one text keeps no versions; the handle that rendered it knows them."""
+    kept = Notes()
+    chat.with_context("memory").with_cached_prompt(kept)
+    chat.freeze_system_prompt()
+    with reopened() as again:
+        other = again.session("chat", context=["memory"], cached_prompt=kept)
+        other.context.replace("memory", "by the application")
+        other.freeze_system_prompt()
+        assert ((tool(other, "set_context"))(label="memory", content="mine")).startswith("Written")
+    assert ((tool(chat, "set_context"))(label="memory", content="one")).startswith("Error:")
+    with reopened() as again:  # one that renders it knows them from then on
+        other = again.session("chat", context=["memory"], cached_prompt=kept)
+        other.refresh_system_prompt()
+        chat.context.append("memory", "once more")
+        assert ((tool(other, "set_context"))(label="memory", content="two")).startswith("Error:")
+
+
 def test_what_a_reminder_shows_was_shown_to_every_process(
     chat: Session, reopened: Callable[[], Sessions]
 ) -> None:

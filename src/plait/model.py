@@ -646,7 +646,8 @@ class PrefixReport(Struct, frozen=True):
 
     `identical_bytes` at the front are as they were, of the `previous_bytes` of that input and the
     `total_bytes` of this one. `broken_by` says what made the first difference: `tools`, `prompt`,
-    `update`, `insert`, `delete`, `overlay`, `compaction` or `branch`; `None` if all of the earlier
+    `update`, `insert`, `delete`, `overlay`, `compaction`, `branch` or, in the view for a model, `result`
+    (a call that had no result has one now, or the other way round); `None` if all of the earlier
     input stands at the front of this one. `message_id` is the message or overlay it is about, and
     `detail` says it in words. `mark` is for a report that another process makes later.
     """

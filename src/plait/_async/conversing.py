@@ -74,7 +74,8 @@ class AsyncConversing:
     async def _stands(self, lost: Lost, laid: Sequence[Overlay], leaf: Parent) -> Stands:
         """Whether what stood at a place is on this path, on another branch, or nowhere.
 
-        Under an overlay that the branch which was left cannot have had, it is as good as on that branch.
+        Under an overlay that the branch which was left cannot have had, it is as good as on that branch,
+        and so is a missing result where the conversation does not go on from its end.
         """
         path, at = await self._path_to(leaf), await self._path_to(lost.id)
         if at is None:
@@ -82,11 +83,11 @@ class AsyncConversing:
         if path is None or not goes_on(at, path):
             return "elsewhere"
         over = [one for one in laid if one.from_seq <= lost.seq <= one.to_seq]
-        before = await self._path_to(lost.last) if over else None
+        before = await self._path_to(lost.last) if over or lost.made else None
         if before is None or goes_on(before, path):
             return "here"
         ends = [await self._path_to(one.to_id) for one in over]
-        return "here" if all(end is not None and goes_on(end, before) for end in ends) else "elsewhere"
+        return "here" if ends and all(end is not None and goes_on(end, before) for end in ends) else "elsewhere"
 
     async def _path_to(self, leaf: Parent) -> Path | None:
         """The path to a message, or to the end of what an overlay shows; `None` if it is not there."""

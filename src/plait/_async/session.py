@@ -699,8 +699,10 @@ class AsyncSession:
         """How much of the model's input stands as it did at the call before, and what changed first.
 
         Call it before each call of a model. The input is `tools` (as they go to the model), the
-        frozen prompt, and `history(leaf)`. It is compared with that of this handle's last report, or of
-        the one whose `mark` is `since`, which may be another process's. Bytes are those of the texts
+        frozen prompt, and `history(leaf)`, or with `for_model` `history(leaf, for_model=True)`: give
+        what you send, for the two change at different moments (a result that comes later takes the
+        place of one that was made for the model). It is compared with that of this handle's last
+        report, or of the one whose `mark` is `since`, which may be another process's. Bytes are those of the texts
         as they are stored; a changed message counts for none of its own.
         """
         return await self._context().prefix_report(tools, arguments.place("leaf", leaf), for_model, since)

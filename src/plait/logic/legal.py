@@ -58,6 +58,17 @@ def legal_view(messages: Iterable[Message | Damaged]) -> Iterator[Message]:
     return _legal_view(messages)
 
 
+def shows_no_result(message: Message) -> bool:
+    """Whether a message of such a view says of a call that it has no result: one made for it, or the call's own."""
+    text = message.to_json()
+    return NO_RESULT in text and (message.id.startswith(RESULT_PREFIX) or f'"errorText":"{NO_RESULT}"' in text)
+
+
+def source_of(id: str) -> str:
+    """The id of the message that a message of such a view was made for, or of; a stored one's is its own."""
+    return id[len(RESULT_PREFIX) :].rpartition(":")[0] if id.startswith(RESULT_PREFIX) else id
+
+
 def _legal_view(messages: Iterable[Message | Damaged]) -> Iterator[Message]:
     for unit in units(map(_read, messages)):
         yield from legal(unit)

@@ -15,12 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from plait.errors import UsageError
-from plait.logic import arguments, prompt
+from plait.logic import arguments, legal, prompt
 from plait.model import Damaged, Message, PrefixReport
 
 TOOLS: Final = "tools"
 PROMPT: Final = "prompt"
 MESSAGE: Final = "message"
+OPEN: Final = "open"
+"""A message of a view for a model that says of a call that it has no result."""
 OVERLAY: Final = "overlay"
 COMPACTION: Final = "compaction"
 _SHOWN: Final = (OVERLAY, COMPACTION)
@@ -48,11 +50,15 @@ class Seen(Struct, frozen=True, array_like=True):
 
 
 class Lost(NamedTuple):
-    """What an earlier input has at its first difference: a message or overlay, its seq, and the input's last one."""
+    """What an earlier input has at its first difference: a message or overlay, its seq, and the input's last one.
+
+    `made` says that it stood for the missing result of the message `id`.
+    """
 
     id: str
     seq: int
     last: str
+    made: bool
 
 
 class Cause(NamedTuple):
@@ -83,7 +89,7 @@ def piece_of(message: Message | Damaged) -> Piece | None:
 def _kind(message: Message) -> str:
     overlay = message.overlay
     if overlay is None:
-        return MESSAGE
+        return OPEN if legal.shows_no_result(message) else MESSAGE
     return COMPACTION if overlay.kind == COMPACTION else OVERLAY
 
 
@@ -123,7 +129,8 @@ def lost(before: Seen | None, now: Seen) -> Lost | None:
         return None
     old = before.pieces[at]
     said = at < len(now.pieces) and now.pieces[at].kind in _SAID
-    return None if said else Lost(old.id, old.seq, before.pieces[-1].id)
+    last = legal.source_of(before.pieces[-1].id)
+    return None if said else Lost(legal.source_of(old.id), old.seq, last, _is_made(old))
 
 
 def compare(
@@ -179,22 +186,53 @@ def _cause(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]], 
     if old.kind == PROMPT or (new is not None and new.kind == PROMPT):
         return Cause("prompt", None, _prompt_change(_text(before.prompt), _text(now.prompt)))
     if new is not None and new.id == old.id:
-        return Cause("update", new.id, f"message {new.id!r} was updated")
+        return _other(old, new)
     if stands == "elsewhere":
         return _left(old, new)
     if new is not None and new.kind in _SHOWN:
         return Cause(new.kind, new.id, f"{new.id!r} is shown in the place of messages")
     if stands == "gone" and old.kind not in _SHOWN:
-        return Cause("delete", old.id, f"message {old.id!r} is not there any more")
+        return _deleted(old)
+    if _is_made(old):
+        return _answered(old)
     return _moved(before, now, at, hidden)
+
+
+def _is_made(piece: Piece) -> bool:
+    """Whether a piece is a message that stands for a missing result."""
+    return piece.kind == OPEN and legal.source_of(piece.id) != piece.id
+
+
+def _other(old: Piece, new: Piece) -> Cause:
+    """The cause where a message reads otherwise than before."""
+    if _is_made(old) or (old.kind, new.kind) == (OPEN, MESSAGE):
+        return _answered(old)
+    source = legal.source_of(new.id)
+    if (old.kind, new.kind) == (MESSAGE, OPEN):
+        return Cause("result", source, f"a call of message {source!r} has no result any more")
+    maybe = ", or a result came for one of its open calls" if new.kind == OPEN else ""
+    return Cause("update", source, f"message {source!r} was updated{maybe}")
+
+
+def _answered(old: Piece) -> Cause:
+    source = legal.source_of(old.id)
+    return Cause("result", source, f"a result came for a call of message {source!r} that was open")
+
+
+def _deleted(old: Piece) -> Cause:
+    source = legal.source_of(old.id)
+    return Cause("delete", source, f"message {source!r} is not there any more")
 
 
 def _left(old: Piece, new: Piece | None) -> Cause:
     """The cause where what stood at a place is on another branch now."""
-    what = f"overlay {old.id!r}" if old.kind in _SHOWN else f"message {old.id!r}"
+    gone = legal.source_of(old.id)
+    what = f"overlay {gone!r}" if old.kind in _SHOWN else f"message {gone!r}"
+    what = f"the missing result of {what}" if _is_made(old) else what
     if new is None:
-        return Cause("branch", old.id, f"the conversation ends before {what} now: another message is its leaf")
-    return Cause("branch", new.id, f"the conversation goes on with {new.id!r} in the place of {what}")
+        return Cause("branch", gone, f"the conversation ends before {what} now: another message is its leaf")
+    come = legal.source_of(new.id)
+    return Cause("branch", come, f"the conversation goes on with {come!r} in the place of {what}")
 
 
 def _moved(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) -> Cause:
@@ -210,7 +248,7 @@ def _moved(before: Seen, now: Seen, at: int, hidden: Sequence[tuple[int, int]]) 
     if any(first <= old.seq <= last for first, last in hidden):
         return Cause("overlay", old.id, f"message {old.id!r} is hidden by an overlay")
     if new is None or new.id in earlier:
-        return Cause("delete", old.id, f"message {old.id!r} is not there any more")
+        return _deleted(old)
     return Cause("branch", new.id, f"the conversation goes on with message {new.id!r} in the place of {old.id!r}")
 
 

@@ -468,6 +468,127 @@ async def test_a_mark_lets_another_handle_go_on(sessions: AsyncSessions, reopene
         assert (await other.prefix_report(since=mark)).broken_by == "prompt"
 
 
+# -- the report of what a model is shown ----------------------------------------------
+
+CALLS = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ("c1", "c2")]
+
+
+def chat_caller(calls: int = 1) -> dict[str, Any]:
+    return {"id": "a", "role": "assistant", "content": None, "tool_calls": CALLS[:calls]}
+
+
+def chat_result(call: str = "c1", **given: Any) -> dict[str, Any]:
+    return {"id": f"of {call}", "role": "tool", "tool_call_id": call, "content": "done", **given}
+
+
+def native_caller(text: str = "x", **given: Any) -> dict[str, Any]:
+    call = {"type": "tool-f", "toolCallId": "c1", "state": "input-available", "input": {}, **given}
+    return {"id": "a", "role": "assistant", "parts": [{"type": "text", "text": text}, call]}
+
+
+NATIVE_RESULT = {"id": "of c1", "role": "tool", "parts": [{"type": "tool-result", "toolCallId": "c1", "output": 1}]}
+CLAUDE_CALLER = {
+    "id": "a",
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}],
+}
+CLAUDE_RESULT = {
+    "id": "of c1",
+    "role": "user",
+    "content": [{"type": "text", "text": "so"}, {"type": "tool_result", "tool_use_id": "c1", "content": "done"}],
+}
+
+
+async def sent(session: AsyncSession) -> list[str]:
+    return [message.to_json() async for message in session.history(for_model=True)]
+
+
+@pytest.mark.parametrize(
+    ("caller", "result"),
+    [(chat_caller(), chat_result()), (native_caller(), NATIVE_RESULT), (CLAUDE_CALLER, CLAUDE_RESULT)],
+    ids=["chat", "native", "claude"],
+)
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_result_that_comes_for_an_open_call_is_named(
+    sessions: AsyncSessions, caller: dict[str, Any], result: dict[str, Any], later: bool
+) -> None:
+    session = sessions.session("s")
+    await session.append_many([plait.user("hi"), caller, *([plait.user("go on")] if later else [])])
+    before = await sent(session)
+    await session.prefix_report(for_model=True)
+    plain = (await session.prefix_report()).mark
+    await session.prefix_report(for_model=True)
+    await session.append(result)
+    report = await session.prefix_report(for_model=True)
+    assert (await sent(session))[: len(before)] != before
+    assert (report.broken_by, report.message_id) == ("result", "a")
+    assert report.detail == "a result came for a call of message 'a' that was open"
+    assert (await session.prefix_report(since=plain)).intact, "what is stored grew only"
+    await session.prefix_report(for_model=True)
+    await session.delete("of c1")
+    report = await session.prefix_report(for_model=True)
+    assert (report.broken_by, report.message_id) in {("delete", "of c1"), ("result", "a")}, report
+
+
+async def test_results_of_one_message_that_come_one_by_one_are_named(sessions: AsyncSessions) -> None:
+    session = sessions.session("s")
+    await session.append_many([plait.user("hi"), chat_caller(2)])
+    await session.prefix_report(for_model=True)
+    for call in ("c1", "c2"):
+        await session.append(chat_result(call))
+        report = await session.prefix_report(for_model=True)
+        assert (report.broken_by, report.message_id) == ("result", "a")
+    await session.append(plait.user("thanks"))
+    assert (await session.prefix_report(for_model=True)).intact
+
+
+async def test_what_becomes_of_an_open_call_is_told_apart(sessions: AsyncSessions) -> None:
+    session = sessions.session("s")
+
+    async def cause() -> tuple[str | None, str | None]:
+        report = await session.prefix_report(for_model=True)
+        return report.broken_by, report.message_id
+
+    await session.append_many([plait.user("hi", id="u"), chat_caller(), plait.user("go on", id="v")])
+    await cause()
+    await session.append(chat_result(), parent="a")
+    assert await cause() == ("branch", "of c1")
+    await session.checkout("v")
+    assert await cause() == ("branch", "a")
+    await session.omit("a")
+    assert await cause() == ("overlay", "a")
+    await session.clear()
+    await session.append_many([plait.user("hi", id="u"), native_caller()])
+    await cause()
+    await session.update(native_caller("y"))
+    assert await cause() == ("update", "a")
+    await session.update(native_caller("y", state="output-available", output=1))
+    assert await cause() == ("result", "a")
+    await session.update(native_caller("z", state="output-available", output=1))
+    assert await cause() == ("update", "a")
+
+
+@pytest.mark.parametrize("for_model", [False, True])
+async def test_a_report_is_of_the_path_to_a_leaf(sessions: AsyncSessions, for_model: bool) -> None:
+    session = sessions.session("s")
+    await session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])
+    await session.append(plait.user("elsewhere", id="x"), parent="1")
+    whole = await session.prefix_report(leaf="3", for_model=for_model)
+    assert whole.total_bytes == sum([len(m.to_json()) async for m in session.history("3")])
+    assert (await session.prefix_report(leaf="3", for_model=for_model)).intact
+    there = await session.prefix_report(for_model=for_model)
+    assert (there.broken_by, there.message_id) == ("branch", "x")
+    shorter = await session.prefix_report(leaf="1", for_model=for_model)
+    assert (shorter.broken_by, shorter.message_id) == ("branch", "x")
+    assert (await session.prefix_report(leaf="3", for_model=for_model)).intact
+    nothing = await session.prefix_report(leaf=None, for_model=for_model)
+    assert (nothing.broken_by, nothing.total_bytes) == ("branch", 0)
+    unknown = await session.prefix_report(leaf="nowhere", for_model=for_model)
+    assert unknown.total_bytes == 0, "as history answers"
+    with pytest.raises(plait.UsageError):
+        await session.prefix_report(for_model="yes")  # type: ignore[arg-type]
+
+
 async def test_a_report_of_an_empty_session_is_one_of_nothing(chat: AsyncSession) -> None:
     report = await chat.prefix_report()
     assert (report.identical_bytes, report.previous_bytes, report.total_bytes, report.intact) == (0, 0, 0, True)

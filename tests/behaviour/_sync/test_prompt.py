@@ -468,6 +468,127 @@ def test_a_mark_lets_another_handle_go_on(sessions: Sessions, reopened: Callable
         assert (other.prefix_report(since=mark)).broken_by == "prompt"
 
 
+# -- the report of what a model is shown ----------------------------------------------
+
+CALLS = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ("c1", "c2")]
+
+
+def chat_caller(calls: int = 1) -> dict[str, Any]:
+    return {"id": "a", "role": "assistant", "content": None, "tool_calls": CALLS[:calls]}
+
+
+def chat_result(call: str = "c1", **given: Any) -> dict[str, Any]:
+    return {"id": f"of {call}", "role": "tool", "tool_call_id": call, "content": "done", **given}
+
+
+def native_caller(text: str = "x", **given: Any) -> dict[str, Any]:
+    call = {"type": "tool-f", "toolCallId": "c1", "state": "input-available", "input": {}, **given}
+    return {"id": "a", "role": "assistant", "parts": [{"type": "text", "text": text}, call]}
+
+
+NATIVE_RESULT = {"id": "of c1", "role": "tool", "parts": [{"type": "tool-result", "toolCallId": "c1", "output": 1}]}
+CLAUDE_CALLER = {
+    "id": "a",
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}],
+}
+CLAUDE_RESULT = {
+    "id": "of c1",
+    "role": "user",
+    "content": [{"type": "text", "text": "so"}, {"type": "tool_result", "tool_use_id": "c1", "content": "done"}],
+}
+
+
+def sent(session: Session) -> list[str]:
+    return [message.to_json() for message in session.history(for_model=True)]
+
+
+@pytest.mark.parametrize(
+    ("caller", "result"),
+    [(chat_caller(), chat_result()), (native_caller(), NATIVE_RESULT), (CLAUDE_CALLER, CLAUDE_RESULT)],
+    ids=["chat", "native", "claude"],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_result_that_comes_for_an_open_call_is_named(
+    sessions: Sessions, caller: dict[str, Any], result: dict[str, Any], later: bool
+) -> None:
+    session = sessions.session("s")
+    session.append_many([plait.user("hi"), caller, *([plait.user("go on")] if later else [])])
+    before = sent(session)
+    session.prefix_report(for_model=True)
+    plain = (session.prefix_report()).mark
+    session.prefix_report(for_model=True)
+    session.append(result)
+    report = session.prefix_report(for_model=True)
+    assert (sent(session))[: len(before)] != before
+    assert (report.broken_by, report.message_id) == ("result", "a")
+    assert report.detail == "a result came for a call of message 'a' that was open"
+    assert (session.prefix_report(since=plain)).intact, "what is stored grew only"
+    session.prefix_report(for_model=True)
+    session.delete("of c1")
+    report = session.prefix_report(for_model=True)
+    assert (report.broken_by, report.message_id) in {("delete", "of c1"), ("result", "a")}, report
+
+
+def test_results_of_one_message_that_come_one_by_one_are_named(sessions: Sessions) -> None:
+    session = sessions.session("s")
+    session.append_many([plait.user("hi"), chat_caller(2)])
+    session.prefix_report(for_model=True)
+    for call in ("c1", "c2"):
+        session.append(chat_result(call))
+        report = session.prefix_report(for_model=True)
+        assert (report.broken_by, report.message_id) == ("result", "a")
+    session.append(plait.user("thanks"))
+    assert (session.prefix_report(for_model=True)).intact
+
+
+def test_what_becomes_of_an_open_call_is_told_apart(sessions: Sessions) -> None:
+    session = sessions.session("s")
+
+    def cause() -> tuple[str | None, str | None]:
+        report = session.prefix_report(for_model=True)
+        return report.broken_by, report.message_id
+
+    session.append_many([plait.user("hi", id="u"), chat_caller(), plait.user("go on", id="v")])
+    cause()
+    session.append(chat_result(), parent="a")
+    assert cause() == ("branch", "of c1")
+    session.checkout("v")
+    assert cause() == ("branch", "a")
+    session.omit("a")
+    assert cause() == ("overlay", "a")
+    session.clear()
+    session.append_many([plait.user("hi", id="u"), native_caller()])
+    cause()
+    session.update(native_caller("y"))
+    assert cause() == ("update", "a")
+    session.update(native_caller("y", state="output-available", output=1))
+    assert cause() == ("result", "a")
+    session.update(native_caller("z", state="output-available", output=1))
+    assert cause() == ("update", "a")
+
+
+@pytest.mark.parametrize("for_model", [False, True])
+def test_a_report_is_of_the_path_to_a_leaf(sessions: Sessions, for_model: bool) -> None:
+    session = sessions.session("s")
+    session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])
+    session.append(plait.user("elsewhere", id="x"), parent="1")
+    whole = session.prefix_report(leaf="3", for_model=for_model)
+    assert whole.total_bytes == sum([len(m.to_json()) for m in session.history("3")])
+    assert (session.prefix_report(leaf="3", for_model=for_model)).intact
+    there = session.prefix_report(for_model=for_model)
+    assert (there.broken_by, there.message_id) == ("branch", "x")
+    shorter = session.prefix_report(leaf="1", for_model=for_model)
+    assert (shorter.broken_by, shorter.message_id) == ("branch", "x")
+    assert (session.prefix_report(leaf="3", for_model=for_model)).intact
+    nothing = session.prefix_report(leaf=None, for_model=for_model)
+    assert (nothing.broken_by, nothing.total_bytes) == ("branch", 0)
+    unknown = session.prefix_report(leaf="nowhere", for_model=for_model)
+    assert unknown.total_bytes == 0, "as history answers"
+    with pytest.raises(plait.UsageError):
+        session.prefix_report(for_model="yes")  # type: ignore[arg-type]
+
+
 def test_a_report_of_an_empty_session_is_one_of_nothing(chat: Session) -> None:
     report = chat.prefix_report()
     assert (report.identical_bytes, report.previous_bytes, report.total_bytes, report.intact) == (0, 0, 0, True)

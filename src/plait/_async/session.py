@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from plait import chance, times
 from plait._async import keeping, recording, searching, stamping
-from plait._async.compacting import AsyncCompactor, Compaction, ErrorHandler, policy
+from plait._async.compacting import AsyncCompactor, Compaction, ErrorHandler
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, follow, read_page
 from plait._async.leasing import AsyncLease
 from plait._async.overlaying import echoes, real_parent, with_echoes
@@ -21,6 +21,7 @@ from plait.logic import arguments, ids, overlays, view
 from plait.logic.blocks import BlockKind, BlockSpec
 from plait.logic.compaction import CompactFunction
 from plait.logic.legal import legal
+from plait.logic.pacing import policy
 from plait.logic.prepare import Given, Rules, prepare
 from plait.logic.providers import ContextProvider, WritableProvider
 from plait.logic.turns import Unit, Units, UnitsBackward

@@ -9,12 +9,11 @@ import time
 from collections.abc import Iterator, Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from msgspec import ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from plait import jsontext
 from plait.errors import CompactionError, ConflictError, PlaitError, SessionDeletedError, UsageError
-from plait.logic import arguments, overlays
+from plait.logic import overlays
 from plait.logic.compaction import (
     CompactFunction,
     Folding,
@@ -23,11 +22,11 @@ from plait.logic.compaction import (
     Stretch,
     Tail,
     check_smaller,
-    expected_tokens,
     target_tokens,
     usage_tokens,
 )
 from plait.logic.estimate import Counter, estimate_text
+from plait.logic.pacing import OVER, TIGHT, Policy, Reported, Waiting, noted
 from plait.logic.turns import Units, UnitsBackward
 from plait.model import (
     COMPACTION_KEY,
@@ -65,22 +64,6 @@ PASSING: Final = (BUSY, ELSEWHERE, CHANGED)
 """Reasons that say nothing about the next attempt."""
 ANCHOR_MESSAGES: Final = 20
 """How many of the newest messages are looked at for the usage that a model reported."""
-STEP: Final = 10
-"""One that failed or won too little is tried again when the view has grown by a tenth of the limit, then twice that,"""
-PATIENCE: Final = 16
-"""and, where nothing brought it under the limit, by a message, then two, four, up to so many."""
-ROOM: Final = 5
-"""What leaves less than a fifth of the limit free has won too little; the limit is exceeded by no more because of that."""
-OVER: Final = "what has to stay is over the limit by itself"
-TIGHT: Final = "what has to stay leaves little room below the limit"
-
-
-class _Reported(NamedTuple):
-    """What a model reported: the tokens of its input and answer, the view's estimate then, what it was known to be given."""
-
-    tokens: int
-    view: int
-    given: int | None
 
 
 class _Plan(NamedTuple):
@@ -90,78 +73,6 @@ class _Plan(NamedTuple):
     span: Span | None = None
     after: int = 0
     before: int | None = None
-
-
-class Waiting(CompactionState, frozen=True):
-    """A `CompactionState` as it is noted, with the size of the view when the waiting began."""
-
-    stood: int = 0
-
-
-class Policy:
-    """When a session is compacted by itself."""
-
-    def __init__(
-        self,
-        tokens: int | None,
-        window_tokens: int | None,
-        trigger_ratio: float,
-        reserved_tokens: int,
-        prompt_tokens: int,
-        background: bool,
-    ) -> None:
-        self.window = window_tokens is not None
-        self.limit = tokens if tokens is not None else int((window_tokens or 0) * trigger_ratio)
-        self.reserved = reserved_tokens
-        self.prompt = prompt_tokens
-        self.background = background
-        most = self.limit + self.limit // ROOM
-        self.most = most if window_tokens is None else min(most, window_tokens - reserved_tokens)
-
-    def is_due(self, tokens: int) -> bool:
-        """Whether a view of so many tokens is to be compacted: over the limit, or up to the trigger of a window."""
-        return tokens + self.reserved >= self.limit if self.window else tokens > self.limit
-
-    def room(self, beside: int) -> int:
-        """What is left for the conversation if so much goes to the model beside it."""
-        return max(0, self.limit - self.reserved - beside)
-
-    def can_stay_below(self, tokens: int) -> bool:
-        """Whether so many tokens are below what is never to be exceeded: the limit, or the window if that is known."""
-        return tokens < self.most if self.window else not self.is_due(tokens)
-
-    def has_room(self, tokens: int) -> bool:
-        """Whether a view of so many tokens can grow for a while before it is to be compacted."""
-        return not self.is_due(tokens + self.limit // ROOM)
-
-
-def policy(
-    tokens: int | None,
-    window_tokens: int | None,
-    trigger_ratio: float,
-    reserved_tokens: int,
-    prompt_tokens: int,
-    background: bool,
-) -> Policy | None:
-    """A policy of these numbers, `None` for none; `UsageError` for numbers that make no sense."""
-    if tokens is None and window_tokens is None:
-        return None
-    if tokens is not None and window_tokens is not None:
-        raise UsageError("give tokens or window_tokens, not both")
-    tokens = arguments.maybe(arguments.number, "tokens", tokens)
-    if window_tokens is not None:
-        window_tokens = arguments.number("window_tokens", window_tokens, least=1)
-    reserved_tokens = arguments.number("reserved_tokens", reserved_tokens)
-    if not isinstance(trigger_ratio, int | float) or not 0 < trigger_ratio <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise arguments.refusal("trigger_ratio", "a number above 0 and at most 1", trigger_ratio)
-    prompt_tokens = arguments.number("prompt_tokens", prompt_tokens)
-    background = arguments.flag("background", background)
-    if window_tokens is not None and reserved_tokens >= window_tokens * trigger_ratio:
-        raise UsageError(
-            f"reserved_tokens ({reserved_tokens:,}) must be less than trigger_ratio of window_tokens "
-            f"({window_tokens * trigger_ratio:,.0f}): nothing would be left for the conversation"
-        )
-    return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
 
 
 class Compactor:
@@ -187,22 +98,25 @@ class Compactor:
         self.function: Compaction | None = None
         self.policy: Policy | None = None
         self.on_error: ErrorHandler | None = None
-        self.state = CompactionState()
-        self._stood = 0  # the size of the view when the waiting began
+        self._waiting = Waiting()
         self.tasks = Background()
         self._keeping = Repeated()
         self._claimed: str | None = None
         self._busy = False
         self._warned: set[str] = set()
-        self._anchor: _Reported | None = None
+        self._anchor: Reported | None = None
         self._given: int | None = None  # what instructions and tools cost, as they were given last
         self._noted = False  # whether the database has a note of the state
         self._restored = False
 
+    @property
+    def state(self) -> CompactionState:
+        return self._waiting.state
+
     def set_up_as(self, other: Compactor) -> None:
         """Compact as another handle of the session does."""
         self.function, self.policy, self.on_error = other.function, other.policy, other.on_error
-        self.state, self._stood, self._anchor, self._given = other.state, other._stood, other._anchor, other._given
+        self._waiting, self._anchor, self._given = other._waiting, other._anchor, other._given
         self._noted, self._restored = other._noted, other._restored
 
     # -- when ------------------------------------------------------------------
@@ -241,7 +155,7 @@ class Compactor:
         for message in reversed(messages):
             reported = usage_tokens(message.usage) if message.role == "assistant" else None
             if reported is not None:
-                self._anchor = _Reported(reported, totals.view_tokens - after, self._given)
+                self._anchor = Reported(reported, totals.view_tokens - after, self._given)
                 return
             after += message.tokens
 
@@ -250,14 +164,14 @@ class Compactor:
         anchor = self._reported()
         if anchor is None:
             return totals.view_tokens + self._prompt()
-        return expected_tokens(anchor.tokens, anchor.view, totals.view_tokens)
+        return max(0, anchor.expects(totals.view_tokens))
 
     def _beside(self) -> int:
         """What goes to the model beside the view: by what was reported, which says how much that is, or as far as it is known."""
         anchor = self._reported()
-        return self._prompt() if anchor is None else max(self._prompt(), anchor.tokens - anchor.view)
+        return self._prompt() if anchor is None else max(self._prompt(), anchor.beside)
 
-    def _reported(self) -> _Reported | None:
+    def _reported(self) -> Reported | None:
         """What a model reported last, if the policy goes by that."""
         return self._anchor if self.policy is not None and self.policy.window else None
 
@@ -274,13 +188,14 @@ class Compactor:
         policy, size = self.policy, self._size(totals)
         if policy is None:
             return False
-        if size < self._stood and policy.has_room(size):  # messages were deleted, or another path is the active one
+        if size < self._waiting.stood and policy.has_room(
+            size
+        ):  # messages were deleted, or another path is the active one
             self._goes_on()
         if not policy.is_due(size + more):
             return False
         self._restore(size)
-        tokens, messages = self.state.resumes_above_tokens, self.state.resumes_above_messages
-        return (tokens is None or size > tokens) and (messages is None or totals.view_messages > messages)
+        return self._waiting.is_over(size, totals.view_messages)
 
     def if_needed(self, instructions: object, tools: object, reserved_tokens: int) -> Compacted:
         """Compact if the input of a model's call would be too large."""
@@ -296,7 +211,7 @@ class Compactor:
                 self._find_anchor(totals)
             more = reserved_tokens + self._not_counted(instructions, tools)
             if not self._is_due(totals, more):
-                paused = self.state.paused if self.policy.is_due(self._size(totals) + more) else None
+                paused = self._waiting.paused if self.policy.is_due(self._size(totals) + more) else None
                 return Compacted(None, paused or "the view is small enough")
             return self._attempt(LEAF, more)
         except Exception as error:
@@ -323,7 +238,7 @@ class Compactor:
                 return
             reported = usage_tokens(message.usage) if message.role == "assistant" else None
             if reported is not None:
-                self._anchor = _Reported(reported, totals.view_tokens - after, None)
+                self._anchor = Reported(reported, totals.view_tokens - after, None)
                 return
             after += message.tokens
             seen += 1
@@ -347,20 +262,17 @@ class Compactor:
 
     def _wait(self, why: str, totals: Totals, more: int) -> None:
         """Wait with the next attempt until the view has grown by more than the last time."""
-        policy, size, attempts = self.policy, self._size(totals), self.state.attempts
-        limit, doubled = policy.limit if policy else 0, 1 << min(attempts, STEP)
-        above = size + max(1, limit * min(doubled, STEP) // STEP)
-        messages: int | None = totals.view_messages + min(doubled, PATIENCE) - 1
-        if policy is not None and policy.can_stay_below(size + more):  # so that comes first
-            above, messages = max(size, min(above, policy.most - more)), None
-        self.state, self._stood = CompactionState(why, above, attempts + 1, messages), size
+        if self.policy is None:  # taken back meanwhile
+            return
+        size = self._size(totals)
+        self._waiting = self._waiting.longer(why, self.policy, size, more, totals.view_messages)
         self._warn(f"session %r is near or over its limit and compaction waits: {why}")
-        self._note_down({**asdict(self.state), "stood": size})
+        self._note_down(asdict(self._waiting))
 
     def _goes_on(self) -> None:
         """There is no reason to wait any more."""
         self._restore(0)  # to know whether anything is noted
-        self.state, self._stood = CompactionState(), 0
+        self._waiting = Waiting()
         self._warned.clear()
         if self._noted:
             self._note_down(None)
@@ -381,10 +293,10 @@ class Compactor:
             return
         self._restored = True
         info = self._store.info(self._ref)
-        state, stood = waiting(info.metadata) if info is not None else (CompactionState(), 0)
-        self._noted = state.paused is not None
-        if size >= stood:
-            self.state, self._stood = state, stood
+        found = noted(info.metadata) if info is not None else Waiting()
+        self._noted = found.paused is not None
+        if size >= found.stood:
+            self._waiting = found
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:
@@ -614,15 +526,6 @@ def _end(message: Message, *, first: bool) -> tuple[str, int]:
     if overlay is None:
         return message.id, message.seq
     return (overlay.from_id, overlay.from_seq) if first else (overlay.to_id, overlay.to_seq)
-
-
-def waiting(metadata: Json) -> tuple[CompactionState, int]:
-    """What a session's metadata says that its compaction waits for, and the view's size when the waiting began."""
-    try:
-        note = convert(metadata.get(COMPACTION_KEY), Waiting)
-    except ValidationError:  # nothing is noted, or somebody else wrote it
-        return CompactionState(), 0
-    return note, note.stood
 
 
 def _now_us() -> int:

@@ -229,17 +229,6 @@ class Middle:
         return best if best.fresh else None
 
 
-def expected_tokens(reported: int, then: int, now: int) -> int:
-    """What a model would report of a view of `now` estimated tokens, having reported so much for one of `then`.
-
-    What is added counts as estimated. What is taken away does too, for what goes beside the view stays;
-    but where the estimate was the larger number, by no more than its share of what was reported.
-    """
-    if now < then and reported < then:
-        return reported * now // then
-    return reported + now - then
-
-
 def target_tokens(covered: int, limit: int | None, max_input: int) -> int:
     """How long a summary of so many tokens may be, the more so if the view or the summarizer's input has a limit."""
     most = min(SUMMARY_TOKENS_MAX, max_input // INPUT_SHARE)

@@ -13,6 +13,7 @@ import plait
 from plait.cli import escape
 from plait.cli.app import command as line
 from tests.cli.conftest import CALL, HOSTILE, ODD_IDS, PICTURE, Run
+from tests.dose import dose
 
 
 def rows(out: str) -> list[dict]:  # type: ignore[type-arg]
@@ -455,6 +456,14 @@ def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, cha
     assert cli("search", "zebra", "--role", "assistant", "--newest", "--limit", "1").out == ""
     assert cli("search", '"*(').code == 0
     assert cli("search", "zebra", "--session", "nobody").code == 1
+
+
+def test_search_takes_a_query_of_very_many_words(cli: Run, db: Path, chat: Path) -> None:
+    many = " ".join(f"w{n}" for n in range(dose(short=30_000, soak=1_000_000)))
+    with plait.open(db) as sessions:
+        sessions.session("chat").append(plait.user(many, id="many"))
+    assert [hit["id"] for hit in rows(cli("search", many, "--json").out)] == ["many"]
+    assert cli("search", f"walrus {many}", "--json").out == ""
 
 
 def test_search_takes_every_filter_that_the_api_takes_and_names_each_hit(cli: Run, chat: Path) -> None:

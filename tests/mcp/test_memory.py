@@ -10,6 +10,7 @@ import plait
 from plait.mcp import Library, Memory
 from plait.mcp.library import BLOCK, SESSION
 from plait.mcp.wording import quoted, sayable, unquoted
+from tests.dose import dose
 from tests.mcp.conftest import HOSTILE
 
 
@@ -51,6 +52,18 @@ def test_earlier_conversations_are_searched(memory: Memory) -> None:
     answer = memory.call("session_search", {"query": "deploy production"})
     assert answer.text == "[user] Please deploy to production" and not answer.failed
     assert memory.call("session_search", {"query": "nothing of it"}).text == "No results found."
+
+
+def test_a_query_of_very_many_words_is_answered(memory: Memory, sessions: plait.Sessions) -> None:
+    """A client may ask for as many as it likes; the time that takes grows with them, not with their square."""
+    many = " ".join(f"w{n}" for n in range(dose(short=30_000, soak=1_000_000)))
+    sessions.session("monday").append(plait.user(f"{many} whale"))
+    memory.call("set_context", {"label": "notes", "content": f"{many} whale", "metadata": {"title": "Whale"}})
+    for asked, answered in ((f"whale {many}", True), (f"walrus {many}", False)):
+        found = memory.call("session_search", {"query": asked})
+        assert found.text.startswith("[user] ") == answered and not found.failed
+        found = memory.call("search_context", {"label": "notes", "query": asked})
+        assert ("whale" in found.text) == answered and not found.failed
 
 
 def test_read_only_offers_nothing_that_writes(sessions: plait.Sessions, memory: Memory) -> None:

@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from plait.logic.words import LONG_PHRASE, SPACELESS, Token, Tokenize, Words, fold, occurrences, unpointed
+from plait.logic.phrases import LONG_PHRASE, Token
+from plait.logic.words import SPACELESS, Tokenize, Words, fold, occurrences, unpointed
 
 LENGTH: Final = 160
 """How long a snippet is, in characters of the text, before it is stretched to whole words."""

@@ -13,15 +13,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from functools import cached_property
+from typing import Final
 
 from msgspec import Struct
 
+from plait.logic.phrases import LONG_PHRASE, Phrases, Places, Token
 from plait.logic.shape import is_object
-
-Token: TypeAlias = tuple[int, int, str]
-"""The UTF-8 bytes of the folded text from which to which a word stands, and the word as the index knows it."""
-
 
 Tokenize = Callable[[str], list[Token]]
 """The stock tokenizer of the index: from folded text to words."""
@@ -53,8 +51,11 @@ _EMOJI_FROM: Final = 0xF0000
 MOSTLY: Final = 1.25
 """With more bytes a character it is quicker to fold all of a text than what of it is not ASCII."""
 
-LONG_PHRASE: Final = 64
-"""A longer phrase is asked for in parts, each once: the index takes time for its words times their places."""
+ASKED: Final = 1000
+"""The index is asked for so many words at once: it takes time for each, and for the square of the phrases."""
+
+MOST_WORDS: Final = 1_000_000
+"""How many words of a query are looked for, the first ones."""
 
 _PIECES: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
 
@@ -109,11 +110,11 @@ def _split(run: re.Match[str]) -> str:
     return f" {' '.join(found)} "
 
 
-class Words(Struct, frozen=True):
+class Words(Struct, frozen=True, dict=True):
     """What a query asks for: phrases, each the words it is made of, all of which must be there.
 
-    `matches` says the same, phrase for phrase, in the index's own language; or, if it is `loose`,
-    only that the parts of long phrases are there.
+    `matches` says the same, phrase for phrase, in the index's own language; or, if it is `loose`, the index
+    is asked for less: for parts of long phrases, and of very many words for the first.
     """
 
     phrases: tuple[tuple[str, ...], ...]
@@ -123,25 +124,50 @@ class Words(Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.phrases)
 
-    @property
+    @cached_property
     def match(self) -> str:
-        """All of it as one expression."""
-        return " ".join(self.matches)
+        """What the index is asked for, as one expression of about `ASKED` words at most."""
+        room, asked = ASKED, list[str]()
+        for phrase, match in zip(self.phrases, self.matches, strict=True):
+            room -= len(phrase)
+            if room < 0 and asked:
+                break
+            asked.append(match)
+        return " ".join(asked)
+
+    @property
+    def weighed(self) -> tuple[str, ...]:
+        """Those of `matches` that a score is made of: the first `ASKED`."""
+        return self.matches[:ASKED]
+
+    @cached_property
+    def sought(self) -> Phrases:
+        """The phrases as they are looked for in texts."""
+        return Phrases(self.phrases)
 
 
 def parse(query: str, tokenize: Tokenize) -> Words:
     """The words of a query: those in `"quotes"` are one phrase, and so are the pieces of a word such as `POL-358`.
 
-    Nothing in it is an operator, and nothing is refused; a query without a word asks for nothing.
+    Nothing in it is an operator, and nothing is refused; a query without a word asks for nothing, and one of
+    more than `MOST_WORDS` for the first of them. What is said twice counts once.
     """
     phrases: dict[tuple[str, ...], str] = {}
+    room = MOST_WORDS
     for piece in _PIECES.finditer(query):
         text = fold(piece[1] or piece[2] or "")
         tokens = tokenize(text)
-        words = tuple(word for _, _, word in tokens)
+        if len(tokens) > room:
+            tokens = tokens[:room]
+            text = text.encode("utf-8", "replace")[: tokens[-1][1]].decode()
+        words = tuple([word for _, _, word in tokens])
         if words and words not in phrases:
             phrases[words] = " ".join(_quoted(text, tokens))
-    return Words(tuple(phrases), tuple(phrases.values()), any(len(words) > LONG_PHRASE for words in phrases))
+            room -= len(words)
+        if not room:
+            break
+    loose = MOST_WORDS - room > ASKED or any(len(words) > LONG_PHRASE for words in phrases)
+    return Words(tuple(phrases), tuple(phrases.values()), loose)
 
 
 def _quoted(text: str, tokens: Sequence[Token]) -> list[str]:
@@ -149,56 +175,17 @@ def _quoted(text: str, tokens: Sequence[Token]) -> list[str]:
     if len(tokens) <= LONG_PHRASE:
         return ['"' + text.replace('"', " ") + '"']
     encoded = text.encode("utf-8", "replace")
-    parts = [tokens[at : at + LONG_PHRASE] for at in range(0, len(tokens), LONG_PHRASE)]
+    parts = [tokens[at : at + LONG_PHRASE] for at in range(0, min(len(tokens), ASKED), LONG_PHRASE)]
     texts = [encoded[part[0][0] : part[-1][1]].decode().replace('"', " ") for part in parts]
     return [f'"{part}"' for part in dict.fromkeys(texts)]
 
 
-def occurrences(words: Words, tokens: Sequence[Token]) -> list[list[tuple[int, int]]] | None:
-    """Where each phrase stands, as (first, last) places among the tokens; `None` unless all are there."""
-    letters = {word: chr(n) for n, word in enumerate({word for phrase in words.phrases for word in phrase}, 1)}
-    spelt = "".join([letters.get(word, "\0") for _, _, word in tokens])  # a letter a word: looked through at C's speed
-    found: list[list[tuple[int, int]]] = []
-    for phrase in words.phrases:
-        more = len(phrase) - 1
-        starts = (
-            _long_stands(phrase, tokens) if more >= LONG_PHRASE else _stands([letters[one] for one in phrase], spelt)
-        )
-        if not starts:
-            return None
-        found.append([(n, n + more) for n in starts])
-    return found
+def occurrences(words: Words, tokens: Sequence[Token]) -> list[Places] | None:
+    """Where each phrase stands, as (first, last) places among the tokens; `None` unless all are there.
 
-
-def _stands(phrase: Sequence[str], spelt: str) -> list[int]:
-    """Where a phrase begins, also where it overlaps itself."""
-    wanted = "".join(phrase)
-    starts: list[int] = []
-    at = spelt.find(wanted)
-    while at >= 0:
-        starts.append(at)
-        at = spelt.find(wanted, at + 1)
-    return starts
-
-
-def _long_stands(phrase: tuple[str, ...], tokens: Sequence[Token]) -> list[int]:
-    """Where a phrase begins, in time for its words and the text's, not for their product (Knuth, Morris, Pratt)."""
-    back = [0] * len(phrase)  # how many words still agree if the next one does not
-    agree = 0
-    for n in range(1, len(phrase)):
-        while agree and phrase[n] != phrase[agree]:
-            agree = back[agree - 1]
-        agree += phrase[n] == phrase[agree]
-        back[n] = agree
-    starts: list[int] = []
-    agree = 0
-    for n, (_, _, word) in enumerate(tokens):
-        while agree and (agree == len(phrase) or word != phrase[agree]):
-            agree = back[agree - 1]
-        agree += word == phrase[agree]
-        if agree == len(phrase):
-            starts.append(n - agree + 1)
-    return starts
+    Of phrases of several words `phrases.MOST_PLACES` are told at most.
+    """
+    return words.sought.among(tokens)
 
 
 def texts(parts: Iterable[object]) -> str:

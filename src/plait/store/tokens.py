@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from plait.logic.words import Token
+from plait.logic.phrases import Token
 
 _ARGS = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc"]
 """As the migration that makes `message_words` says."""

@@ -469,13 +469,15 @@ async def test_hostile_text_in_every_field_is_only_text(
 
 
 @pytest.mark.parametrize("what", ["section", "controls", "half a pair", "right to left", "quotes"])
-async def test_very_long_text_in_every_field_is_only_text(everything: AsyncSession, what: str) -> None:
+async def test_very_long_text_in_every_field_is_only_text(
+    everything: AsyncSession, sessions: AsyncSessions, what: str
+) -> None:
     size = dose(short=1 << 16, soak=10 << 20)
     text = HOSTILE[what] * (size // len(HOSTILE[what]) + 1)
-    everything.with_context("kept", kind="documents").with_context("free")
+    everything.with_context("kept", kind="documents").with_context("free").with_context("found", kind="collection")
     about = {"title": text, "description": text}
-    for one in await everything.tools():
-        for label in ("kept", "free", "memory", text):
+    for one in [*await everything.tools(), *await sessions.tools()]:
+        for label in ("kept", "free", "memory", "found", text):
             given = {
                 "label": label,
                 "content": text,
@@ -489,7 +491,7 @@ async def test_very_long_text_in_every_field_is_only_text(everything: AsyncSessi
     free = await everything.context.block("free")
     assert free is not None and free.content == text
     prompt = await everything.refresh_system_prompt()
-    assert prompt.split("\n").count("═" * 46) == 12
+    assert prompt.split("\n").count("═" * 46) == 14
 
 
 async def test_a_message_that_a_provider_refuses_can_be_left_out(everything: AsyncSession) -> None:

@@ -469,13 +469,15 @@ def test_hostile_text_in_every_field_is_only_text(
 
 
 @pytest.mark.parametrize("what", ["section", "controls", "half a pair", "right to left", "quotes"])
-def test_very_long_text_in_every_field_is_only_text(everything: Session, what: str) -> None:
+def test_very_long_text_in_every_field_is_only_text(
+    everything: Session, sessions: Sessions, what: str
+) -> None:
     size = dose(short=1 << 16, soak=10 << 20)
     text = HOSTILE[what] * (size // len(HOSTILE[what]) + 1)
-    everything.with_context("kept", kind="documents").with_context("free")
+    everything.with_context("kept", kind="documents").with_context("free").with_context("found", kind="collection")
     about = {"title": text, "description": text}
-    for one in everything.tools():
-        for label in ("kept", "free", "memory", text):
+    for one in [*everything.tools(), *sessions.tools()]:
+        for label in ("kept", "free", "memory", "found", text):
             given = {
                 "label": label,
                 "content": text,
@@ -489,7 +491,7 @@ def test_very_long_text_in_every_field_is_only_text(everything: Session, what: s
     free = everything.context.block("free")
     assert free is not None and free.content == text
     prompt = everything.refresh_system_prompt()
-    assert prompt.split("\n").count("═" * 46) == 12
+    assert prompt.split("\n").count("═" * 46) == 14
 
 
 def test_a_message_that_a_provider_refuses_can_be_left_out(everything: Session) -> None:

@@ -351,14 +351,14 @@ def _scores(found: Sequence[tuple[Row, list[list[tuple[int, int]]], int]], asked
         return []
     weights: list[float] = []
     here = len(found)
-    for match in asked.words.matches:
+    for match in asked.words.weighed:
         holding = total = 0
         if asked.on:
             ((holding, total),) = yield Ask("count_words", (match,), heavy=True)
         weights.append(weight(holding, total, here))
     mean = sum(length for _, _, length in found) / len(found) or 1.0
     return [
-        sum(weight * _frequency(len(spots), length / mean) for weight, spots in zip(weights, places, strict=True))
+        sum(weight * _frequency(len(spots), length / mean) for weight, spots in zip(weights, places, strict=False))
         for _, places, length in found
     ]
 

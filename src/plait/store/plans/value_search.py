@@ -138,14 +138,14 @@ def _unindexed(head: Head, label: str, words: Words, tokenize: Tokenize) -> Plan
 def _scored(found: Sequence[tuple[int, list[int], int]], words: Words) -> Plan[list[Found]]:
     """What the index would give them, nearly: BM25 as FTS5 reckons it, with their own mean length."""
     weights: list[float] = []
-    for match in words.matches:
+    for match in words.weighed:
         ((holding, total),) = yield Ask("count_value_words", (match,), heavy=True)
         weights.append(weight(holding, total, len(found)))
     mean = sum(length for _, _, length in found) / len(found) or 1.0
     scored: list[Found] = []
     for number, counts, length in found:
         parts = [n * 2.2 / (n + 1.2 * (0.25 + 0.75 * length / mean)) for n in counts]
-        scored.append(Found(number, sum(weight * part for weight, part in zip(weights, parts, strict=True))))
+        scored.append(Found(number, sum(weight * part for weight, part in zip(weights, parts, strict=False))))
     return scored
 
 

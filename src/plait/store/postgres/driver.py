@@ -27,7 +27,7 @@ from plait.store.protocol import Scope, SessionRef
 if TYPE_CHECKING:
     import asyncio
 
-    from plait.logic.words import Token
+    from plait.logic.phrases import Token
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from plait.store.sqlite.statements import load
 from plait.store.sqlite.writer import Entry, Writer
 
 if TYPE_CHECKING:
-    from plait.logic.words import Token
+    from plait.logic.phrases import Token
 
 T = TypeVar("T")
 FULL_POLL_S = 0.002

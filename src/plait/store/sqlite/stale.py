@@ -8,7 +8,8 @@ from typing import cast
 
 import apsw
 
-from plait.logic.words import Token, fold
+from plait.logic.phrases import Token
+from plait.logic.words import fold
 from plait.model import Finding
 from plait.store.plans import indexing, messages, values
 from plait.store.sqlite.executor import Executor

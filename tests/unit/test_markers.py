@@ -134,3 +134,11 @@ def test_a_denied_call_says_why_and_one_that_failed_what_it_was_given() -> None:
 def test_text_made_to_be_slow_is_not(piece: str) -> None:
     text = piece * 60_000
     assert marked({"type": "file", "data": text, "mediaType": "x/y"})["mediaType"] == "x/y"
+
+
+@pytest.mark.parametrize("head", ["A" * 300, "data:image/png;base64,AAAA"])
+@pytest.mark.parametrize("run", ["\n", "\r\n", "A\n", " \n"])
+def test_base64_in_lines_is_read_in_one_way(head: str, run: str) -> None:
+    """A pattern with two ways to read a line's end would take the square of their number: hours here."""
+    for end in ("!", "=!", "\n\n", "=="):
+        marked({"type": "file", "data": head + run * 100_000 + end})

@@ -205,3 +205,42 @@ def test_a_word_weighs_little_where_all_have_it_also_where_they_are_estimated_to
 
 def test_a_word_that_few_have_weighs_more() -> None:
     assert words.weight(1, 1000, 1) > words.weight(10, 1000, 1) > words.weight(900, 1000, 1) == 1e-6
+
+
+_HOSTILE_RUNS = {
+    "flags": "tea " + "\U0001f1e6\U0001f1f9",
+    "accents": "tea a" + "\u0301\u0323",
+    "vowel signs": "tea \u0f40" + "\u0f72\u0f71",
+    "joiners": "\u6f22" + "\u200d\u6f22",
+    "flags before joiners": "\U0001f1e6" + "\u200d\u6f22",
+    "brackets": "tea " + "([{",
+}
+
+
+@pytest.mark.parametrize("name", _HOSTILE_RUNS)
+def test_a_long_run_of_anything_is_gone_through_once(name: str) -> None:
+    n = dose(short=50_000, soak=400_000)
+    # a quadratic step would take many minutes here
+    run = _HOSTILE_RUNS[name]
+    text = run[:-2] + run[-2:] * n
+    words = parse("\u6f22" if "\u6f22" in run else "tea", tokenize)
+    finder = snippets.Finder(words, tokenize)
+    snippet = snippets.make("\U0001f1e6\U0001f1f9" * (n if name == "flags before joiners" else 0) + text, finder)
+    assert snippet.highlights
+
+
+@given(st.text(st.sampled_from("ae\u0301\u0323\u0f72\u0f71\u1100\u1161\u11a8\u6f22 .\ufb01"), max_size=60))
+def test_a_text_beside_a_long_run_is_folded_as_it_is_alone(text: str) -> None:
+    for run in ("!" * 200, "\u00ac" * 129):
+        assert fold(f"{text} {run} {text}") == f"{fold(text)} {fold(run)} {fold(text)}"
+
+
+def test_a_flag_is_two_letters_wherever_the_run_is_cut() -> None:
+    flags = "\U0001f1e6\U0001f1f9" * 50
+    for lead in ("", "\U0001f1e6\u200d", "x"):
+        text = lead + flags
+        whole = [text[start:end] for start, end in snippets._clusters(text)]
+        assert "".join(whole) == text
+        assert [at for at in range(1, len(text)) if not snippets.joins(text, at)] == [
+            start for start, _ in snippets._clusters(text)
+        ][1:]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from plait.formats import native
-from plait.logic.shape import is_list, is_object
+from plait.logic.shape import is_list, is_object, list_of
 from plait.model import Json
 
 _OWN: Final = ("author", "invocationId", "branch")
@@ -176,10 +176,35 @@ def _rewritten(part: Json, text: Callable[[str], str], output: Callable[[Any], A
         new = text(words)
         return part if new is words else {**part, "text": new}
     answer = part.get("functionResponse")
-    if not is_object(answer) or answer.get("response") is None:
+    if not is_object(answer):
         return part
-    old = answer["response"]
+    files = list_of(answer.get("parts"))
+    if files:
+        return _with_files(part, answer, files, output)
+    if (old := answer.get("response")) is None:
+        return part
     new = output(old)
     if new is old:
         return part
     return {**part, "functionResponse": {**answer, "response": new if is_object(new) else {"result": new}}}
+
+
+def _with_files(part: Json, answer: Json, files: list[Any], output: Callable[[Any], Any]) -> Json:
+    """An answer with files beside it, put through a function as one; words for files go into the answer."""
+    whole = {"response": answer.get("response"), "parts": files}
+    new = output(whole)
+    if new is whole or not is_object(new):
+        return part
+    kept: list[Json] = []
+    words: list[Any] = []
+    for file in list_of(new.get("parts")):
+        if is_object(file) and file.keys() & {"inlineData", "fileData"}:
+            kept.append(file)
+        else:
+            words.append(file.get("text", file) if is_object(file) else file)
+    response = new.get("response", new if "__truncated" in new else {})
+    said = response if is_object(response) else {} if response is None else {"result": response}
+    if words:
+        said = {**said, "media": words}
+    left = {key: item for key, item in answer.items() if key != "parts"}
+    return {**part, "functionResponse": {**left, "response": said, **({"parts": kept} if kept else {})}}

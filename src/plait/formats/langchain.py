@@ -101,9 +101,12 @@ class LangChain:
     ) -> Mapping[str, Any]:
         """The message with the words of its content put through a function, a `tool` message's as output."""
         data = _data(message)
-        change = output if self.role(message) == "tool" else text
-        changed = openai_chat.rewritten_content(data.get("content"), change, output)
-        return message if changed is data.get("content") else {**message, "data": {**data, "content": changed}}
+        content = data.get("content")
+        if self.role(message) == "tool":
+            changed = openai_chat.rewritten_output(content, output)
+        else:
+            changed = openai_chat.rewritten_content(content, text, output)
+        return message if changed is content else {**message, "data": {**data, "content": changed}}
 
 
 def _data(message: Mapping[str, Any]) -> Json:

@@ -109,9 +109,10 @@ def _rewritten(part: Json, text: Callable[[str], str], output: Callable[[Any], A
     if kind == "text" and isinstance(words := part.get("text"), str):
         return _with(part, "text", text(words))
     tool = isinstance(kind, str) and (kind == "dynamic-tool" or kind.startswith("tool-"))
-    if tool and part.get("output") is not None and part.get("providerExecuted") is not True:
-        return _with(part, "output", output(part["output"]))
-    return part
+    if not tool or part.get("providerExecuted") is True:
+        return part
+    key = next((key for key in ("output", "result", "errorText") if part.get(key) is not None), None)
+    return part if key is None else _with(part, key, output(part[key]))
 
 
 def _with(part: Json, key: str, value: Any) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from plait.formats import native, openai_chat
-from plait.logic.shape import is_list, is_object
+from plait.logic.shape import is_list, is_object, list_of
 from plait.model import Json
 
 _PLACEHOLDER_ID: Final = "__fake_id__"
@@ -15,6 +15,7 @@ _BLOCKS: Final = frozenset({"input_text", "output_text", "input_image", "input_f
 # Where the different calls keep what was asked and what came back, the usual place first.
 _INPUTS: Final = ("arguments", "input", "action", "operation", "code", "queries")
 _OUTPUTS: Final = ("output", "outputs", "results", "result", "error")
+_WRITTEN: Final = ("stdout", "stderr")
 # The calls that the application runs and answers; the others run at OpenAI and need no answer.
 _OURS: Final = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
@@ -94,11 +95,31 @@ class OpenAI:
     ) -> Mapping[str, Any]:
         """A message with its words put through a function, or an output item with its output."""
         kind = native.text_of(message.get("type"))
-        key = "output" if kind.endswith("_call_output") else "content" if kind in ("", "message") else None
-        if key is None or not isinstance(value := message.get(key), str | list):
+        if kind == "shell_call_output":
+            return _rewritten_shell(message, output)
+        if kind.endswith("_call_output"):
+            old = message.get("output")
+            new = openai_chat.rewritten_output(old, output, words="input_text")
+            return message if new is old else {**message, "output": new}
+        if kind not in ("", "message"):
             return message
-        changed = openai_chat.rewritten_content(value, output if key == "output" else text, output)
-        return message if changed is value else {**message, key: changed}
+        changed = openai_chat.rewritten_content(message.get("content"), text, output)
+        return message if changed is message.get("content") else {**message, "content": changed}
+
+
+def _rewritten_shell(message: Mapping[str, Any], output: Callable[[Any], Any]) -> Mapping[str, Any]:
+    """What the commands of a shell wrote, put through a function as one text after another."""
+    chunks = list_of(message.get("output"))
+    places = [(n, key) for n, chunk in enumerate(chunks) if is_object(chunk) for key in _WRITTEN if chunk.get(key)]
+    words = [native.text_part(native.text_of(chunks[n][key])) for n, key in places]
+    short = output(words)
+    if short is words:
+        return message
+    texts = [native.text_of(block.get("text")) for block in _objects(short)] + [""] * len(places)
+    changed = [dict(chunk) if is_object(chunk) else chunk for chunk in chunks]
+    for (n, key), new in zip(places, texts, strict=False):  # what is left out is said in the last text
+        changed[n][key] = new
+    return {**message, "output": changed}
 
 
 def _is_kind(kind: str) -> bool:

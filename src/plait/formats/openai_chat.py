@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
+from plait import jsontext
 from plait.formats import native
 from plait.logic.shape import is_list, is_object
 from plait.model import Json
@@ -93,9 +94,9 @@ class OpenAIChat:
         self, message: Mapping[str, Any], text: Callable[[str], str], output: Callable[[Any], Any]
     ) -> Mapping[str, Any]:
         """The message with the words of its content put through a function, a `tool` message's as output."""
-        change = output if message.get("role") in _RESULT_ROLES else text
         content = message.get("content")
-        changed = rewritten_content(content, change, output)
+        results = message.get("role") in _RESULT_ROLES
+        changed = rewritten_output(content, output) if results else rewritten_content(content, text, output)
         return message if changed is content else {**message, "content": changed}
 
 
@@ -105,7 +106,7 @@ def _numbered_calls(message: Mapping[str, Any], at: int) -> Iterator[tuple[int, 
 
 
 def rewritten_content(content: Any, text: Callable[[str], Any], output: Callable[[Any], Any]) -> Any:
-    """A `content` with its words, and the words in its tool results, put through functions."""
+    """A `content` with its words put through one function, and each tool result in it through another."""
     if isinstance(content, str):
         return text(content)
     if not is_list(content):
@@ -114,17 +115,34 @@ def rewritten_content(content: Any, text: Callable[[str], Any], output: Callable
     return content if all(map(operator.is_, changed, content)) else changed
 
 
+def rewritten_output(content: Any, output: Callable[[Any], Any], *, words: str = "text") -> Any:
+    """What a tool gave back put through a function as one: a text, or blocks which stay blocks (`words`: of text)."""
+    if isinstance(content, str):
+        return output(content)
+    if not is_list(content):
+        return content
+    changed = output(content)
+    if changed is content or not is_list(changed):
+        return changed
+    return [_as_block(item, words) for item in changed]
+
+
+def _as_block(item: Any, words: str) -> Any:
+    if is_object(item) and isinstance(item.get("type"), str) and "__truncated" not in item:
+        return item
+    return {"type": words, "text": item if isinstance(item, str) else jsontext.encode(item)}
+
+
 def _rewritten_block(block: Any, text: Callable[[str], Any], output: Callable[[Any], Any]) -> Any:
     if not is_object(block):
         return block
-    for key, change in (("text", text), ("content", output)):
-        if key == "content" and block.get("type") != "tool_result":
-            continue
-        value = block.get(key)
-        changed = rewritten_content(value, change, output) if isinstance(value, str | list) else value
-        if changed is not value:
-            return {**block, key: changed}
-    return block
+    if block.get("type") == "tool_result":
+        key, old = "content", block.get("content")
+        new = rewritten_output(old, output)
+    else:
+        key, old = "text", block.get("text")
+        new = text(old) if isinstance(old, str) else old
+    return block if new is old else {**block, key: new}
 
 
 def blocks(content: object) -> list[Json]:

@@ -229,6 +229,10 @@ def _rewritten(part: Json, text: Callable[[str], str], output: Callable[[Any], A
     kind, content = part.get("part_kind"), part.get("content")
     if kind == "tool-return" and content is not None:
         changed = output(content)
+    elif kind == "retry-prompt" and isinstance(part.get("tool_name"), str) and content is not None:
+        changed = output(content)
+        if changed is not content and not isinstance(content, str):  # its errors have a shape of their own
+            changed = output(_complaint(content))
     elif kind in ("text", "user-prompt", "system-prompt") and isinstance(content, str):
         changed = text(content)
     elif kind == "user-prompt" and is_list(content):

@@ -91,7 +91,7 @@ class Finder:
         if found is None:
             return []
         places = _shared(sorted(place for phrase in found for place in phrase))
-        return [_range(text, tokens, bounds, first, last) for first, last in places]
+        return _ranges(text, tokens, bounds, places)
 
     def _in_plain(self, text: str) -> list[tuple[int, int]] | None:
         """The same in lower-case ASCII, where only words that begin alike need to be looked at; `None` if many do."""
@@ -147,11 +147,23 @@ def _starts(text: str, stem: str) -> Iterator[int]:
         at = text.find(prefix, at + 1)
 
 
-def _range(text: str, tokens: Sequence[Token], bounds: Sequence[int] | None, first: int, last: int) -> tuple[int, int]:
-    start, end = tokens[first][0], tokens[last][1]
-    if bounds is not None:
-        start, end = bounds[start], bounds[end - 1] + 1
-    return _whole_before(text, start), _whole_after(text, end)
+def _ranges(
+    text: str, tokens: Sequence[Token], bounds: Sequence[int] | None, places: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Where places among the tokens stand in a text; many can be in one character, whose ends are looked for once."""
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    found: list[tuple[int, int]] = []
+    for first, last in places:
+        start, end = tokens[first][0], tokens[last][1]
+        if bounds is not None:
+            start, end = bounds[start], bounds[end - 1] + 1
+        if start not in starts:
+            starts[start] = _whole_before(text, start)
+        if end not in ends:
+            ends[end] = _whole_after(text, end)
+        found.append((starts[start], ends[end]))
+    return found
 
 
 def _aligned(text: str) -> tuple[str, list[int] | None]:
@@ -192,15 +204,18 @@ def _clusters(text: str) -> list[tuple[int, int]]:
             if end > at:
                 found.append((at, end))
             at, end = end, end + 1
-        while end < len(text) and joins(text, end):
+        while end < len(text) and joins(text, end, since=at):
             end += 1
         found.append((at, end))
         at = end
     return found
 
 
-def joins(text: str, at: int) -> bool:
-    """Whether the characters before and at a place belong together: a cut there would tear a character apart."""
+def joins(text: str, at: int, *, since: int = 0) -> bool:
+    """Whether the characters before and at a place belong together: a cut there would tear a character apart.
+
+    `since` is a place before it where nothing is joined: a flag is two letters, counted from there.
+    """
     if at <= 0 or at >= len(text):
         return False
     before, after = text[at - 1], text[at]
@@ -211,16 +226,16 @@ def joins(text: str, at: int) -> bool:
         return True
     if before == "\u200d":
         return kind[0] not in "PZ"  # a joiner at the end of a word joins nothing
-    return _is_regional(before) and _is_regional(after) and _regionals_before(text, at) % 2 == 1
+    return _is_regional(before) and _is_regional(after) and _regionals_before(text, at, since) % 2 == 1
 
 
 def _is_regional(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
 
 
-def _regionals_before(text: str, at: int) -> int:
+def _regionals_before(text: str, at: int, since: int) -> int:
     count = 0
-    while at - count > 0 and _is_regional(text[at - count - 1]):
+    while at - count > since and _is_regional(text[at - count - 1]):
         count += 1
     return count
 

@@ -2,7 +2,7 @@
 
 Lengths are Python's, in characters: a cut is never within one. Containers keep their kind, a list
 stays a list and an object an object, because what turns a tool's output into a model's input
-often reads it as what it was.
+often reads it as what it was. Files in what is cut are replaced by words: half of one is none.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, Final, TypeVar
 
 from plait import formats, jsontext
 from plait.formats import native
-from plait.logic import arguments, estimate
+from plait.logic import arguments, contents, estimate
 from plait.logic.shape import is_list, is_mapping, is_object
 from plait.model import Damaged, Format, Json, Message
 
 M = TypeVar("M", Message, Mapping[str, Any], Message | Damaged)
 
-MAX_DEPTH: Final = 8
+MAX_DEPTH: Final = contents.MAX_DEPTH
 MIN_CHILD_CHARS: Final = 80
 MAX_CHILDREN: Final = 10
 ROW_OUTPUT_CHARS: Final = 1_000
@@ -26,6 +26,9 @@ ROW_TEXT_CHARS: Final = 1_000
 ROW_PREVIEW_CHARS: Final = 500
 
 _OUTPUT_KEYS: Final = {"output-available": "output", "output-error": "errorText"}
+_WRAPPED: Final = ("text", "json", "content", "error-text", "error-json")
+"""How the AI SDK wraps an output: it is this object, whatever is in it."""
+
 _NESTED: Final = "[nested output omitted]"
 _NOTE: Final = "output too large to show"
 
@@ -40,10 +43,13 @@ def truncate_older_messages(
 ) -> Sequence[M]:
     """`messages` with the texts and tool outputs of all but the last `keep_recent` shortened, on copies.
 
-    A text longer than `max_text_chars` keeps so many characters and says how long it was; the
-    output of a tool is cut to `max_tool_output_chars` of JSON with its containers kept. Reasoning,
-    inputs, media and what a provider ran itself stay. Messages without a change are the same
-    objects; the same sequence comes back if there are no older ones.
+    A text longer than `max_text_chars` keeps so many characters and says how long it was. What a
+    tool gave back, or how it failed, is cut to `max_tool_output_chars` of JSON, all that one result
+    holds together: containers are kept, content blocks stay blocks of their API, a file in it is
+    replaced by `[image/png, 6758 bytes]`, a text file by its text, and what has no room is counted.
+    A result within the limit stays, with its files. Reasoning, inputs, files beside the text, and
+    what a provider ran itself stay. Messages without a change are the same objects; the same
+    sequence comes back if there are no older ones.
     """
     keep_recent = arguments.number("keep_recent", keep_recent)
     max_tool_output_chars = arguments.number("max_tool_output_chars", max_tool_output_chars)
@@ -58,7 +64,10 @@ def truncate_older_messages(
         return messages
 
     def text(words: str) -> str:
-        return words if len(words) <= max_text_chars else words[:max_text_chars] + _suffix(words)
+        if len(words) <= max_text_chars:
+            return words
+        shown: str = contents.spared(words)
+        return shown if len(shown) <= max_text_chars else shown[:max_text_chars] + contents.suffix(words)
 
     def output(value: Any) -> Any:
         return truncated(value, max_tool_output_chars) if tool_outputs else value
@@ -86,32 +95,40 @@ def _copy(message: Message, content: Mapping[str, Any], format: Format) -> Messa
     return message.with_content(content, tokens=estimate.estimate_message(content, format), format=format)
 
 
-def _suffix(words: str) -> str:
-    return f"... [truncated {len(words)} chars]"
-
-
 def _length(value: Any) -> int:
     return len(value) if isinstance(value, str) else len(jsontext.encode(value))
 
 
-def truncated(value: Any, limit: int, depth: int = 0) -> Any:
-    """`value` cut to `limit` characters of JSON (of a string: its own), containers kept; itself if it fits."""
+def truncated(value: Any, limit: int) -> Any:
+    """`value` cut to `limit` characters of JSON (of a string: its own), containers kept; itself if it fits.
+
+    Content blocks stay blocks. Files in it are replaced by words, so none is ever cut through.
+    """
+    if not isinstance(value, str) and not is_list(value) and not is_object(value):
+        return value
+    return value if _length(value) <= limit else _truncated(contents.spared(value), limit, 0)
+
+
+def _truncated(value: Any, limit: int, depth: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= limit else _cut(value, limit)
     if not is_list(value) and not is_object(value):
         return value
     size = _length(value)
-    if size <= limit:
+    if size <= limit or not value:
         return value
     if depth >= MAX_DEPTH:
         return _NESTED
     if is_list(value):
-        return _list(value, size, limit, depth)
-    return _object(value, size, limit, depth) if is_object(value) else value
+        return contents.fitted(value, limit) if contents.is_content(value) else _list(value, size, limit, depth)
+    if not is_object(value):
+        return value
+    address = contents.referred(value)
+    return _object(value, size, limit, depth) if address is None else address
 
 
 def _cut(words: str, limit: int) -> str:
-    suffix = _suffix(words)
+    suffix = contents.suffix(words)
     return suffix[:limit] if limit <= len(suffix) else words[: limit - len(suffix)] + suffix
 
 
@@ -125,7 +142,7 @@ def _list(items: list[Any], size: int, limit: int, depth: int) -> list[Any]:
     kept: list[Any] = []
     used = len("[]")
     for item in items:  # later ones would be dropped again: they are not looked at
-        short = truncated(item, share, depth + 1)
+        short = _truncated(item, share, depth + 1)
         used += len(jsontext.encode(short)) + (1 if kept else 0)
         if kept and used > limit:
             break
@@ -139,10 +156,13 @@ def _list(items: list[Any], size: int, limit: int, depth: int) -> list[Any]:
 
 
 def _object(value: Json, size: int, limit: int, depth: int) -> Json:
+    if value.keys() == {"type", "value"} and value["type"] in _WRAPPED:
+        inner = _truncated(value["value"], max(limit - _length({**value, "value": ""}), 0), depth)
+        return {**value, "value": inner}
     if 5 * len(value) > limit:  # its keys alone do not fit
         return _marker(size, limit)
     share = _share(limit, len(value))
-    short = {key: truncated(item, share, depth + 1) for key, item in value.items()}
+    short = {key: _truncated(item, share, depth + 1) for key, item in value.items()}
     before = left = _length(short)
     if left <= limit:
         return short
@@ -150,7 +170,7 @@ def _object(value: Json, size: int, limit: int, depth: int) -> Json:
     for key in sorted(texts, key=lambda key: -len(short[key])):
         if left <= limit:
             break
-        whole, short[key] = short[key], truncated(short[key], limit // 4)
+        whole, short[key] = short[key], _truncated(short[key], limit // 4, depth + 1)
         left += len(jsontext.encode(short[key])) - len(jsontext.encode(whole))
     marked = {**short, "__truncated": True, "__truncatedChars": before}
     return marked if _length(marked) <= limit else _marker(size, limit)
@@ -169,7 +189,7 @@ def enforce_row_size(message: M, *, max_bytes: int = 1_800_000) -> M:
     errors) over 1,000 characters are cut first, then the texts over 1,000 characters, oldest first,
     until it fits. What was cut is listed in `metadata`, as `compactedToolOutputs` (call ids) and
     `compactedTextParts` (places). A foreign message that is too large becomes a native one.
-    Reasoning, inputs of tools and media are not cut: a message of these may stay larger.
+    Reasoning, inputs of tools and files that are no tool's output are not cut: a message of these may stay larger.
     """
     max_bytes = arguments.number("max_bytes", max_bytes)
     _check("message", message)

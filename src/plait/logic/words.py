@@ -14,7 +14,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Final
+from itertools import pairwise
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -39,6 +40,12 @@ _MARKS: Final = (
 )
 _ACCENTS: Final = re.compile(f"[{_MARKS}]")
 _SPLIT: Final = re.compile(f"[{SPACELESS}]+|[{EMOJI}]+|[\x00\ud800-\udfff]+")
+_MARKED: Final = 64
+"""How many marks on one character are put in order together; nobody writes as many."""
+
+_SYMBOLS: Final = re.compile(rf"[^\w\s]{{{2 * _MARKED},}}")
+"""A run of what is no letter, number or space: marks are among that."""
+
 _POINTS: Final = frozenset(
     map(chr, (*b"\xa0\xa1\xa7\xab\xb6\xb7\xbb\xbf", *range(0x2010, 0x2028), *range(0x2030, 0x205F)))
 )
@@ -96,8 +103,17 @@ codecs.register_error("plait.points", _spaces)
 
 
 def _folded(text: str) -> str:
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    return _SPLIT.sub(_split, unicodedata.normalize("NFKC", plain))
+    plain = _ACCENTS.sub("", _normalized("NFKD", text.casefold()))
+    return _SPLIT.sub(_split, _normalized("NFKC", plain))
+
+
+def _normalized(form: Literal["NFKD", "NFKC"], text: str) -> str:
+    """The text in a normal form, in time for its length: Python sorts a run of marks in the square of it."""
+    runs = _SYMBOLS.finditer(text) if len(text) >= 2 * _MARKED else ()
+    cuts = [at for run in runs for at in range(run.start() + _MARKED, run.end(), _MARKED)]
+    if not cuts:
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, text[at:to]) for at, to in pairwise([0, *cuts, len(text)]))
 
 
 def _split(run: re.Match[str]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import plait
 from plait import AsyncSessions, BlockSpec
 from tests.behaviour.providers import Fixed, Notes
 from tests.dose import dose
+from tests.postgres_server import database
 
 MEMORY = BlockSpec("memory", description="Facts", max_tokens=100)
 ROOT = Path(__file__).parents[2]
@@ -211,12 +213,25 @@ def go(processes: list[subprocess.Popen[str]]) -> list[str]:
     return answers
 
 
-@pytest.mark.parametrize("whose", ["shared", "own"])
-def test_appends_of_two_processes_are_all_kept(file: Path, whose: str) -> None:
+@pytest.fixture
+def store_at(request: pytest.FixtureRequest, file: Path) -> Iterator[str]:
+    """What two processes open: a file, or a database of a server."""
+    if request.param == "file":
+        yield str(file)
+    else:
+        with database() as url:
+            yield url
+
+
+@pytest.mark.parametrize(
+    ("store_at", "whose"), [("file", "shared"), ("file", "own"), ("server", "own")], indirect=["store_at"]
+)
+def test_appends_of_two_processes_are_all_kept(store_at: str, whose: str) -> None:
     """B-127"""
-    count = dose(short=200, soak=2000)
-    go([started(APPEND, file, name, count, whose) for name in ("one", "two")])
-    with plait.open(file) as sessions:
+    served = store_at.startswith("postgresql:")
+    count = dose(short=50 if served else 200, soak=2000)
+    go([started(APPEND, store_at, name, count, whose) for name in ("one", "two")])
+    with plait.open(store_at) as sessions:
         context = sessions.session("s", context=[BlockSpec("memory", shared=whose == "shared")]).context
         block = context.block("memory")
         assert block is not None
@@ -242,3 +257,62 @@ def test_first_freezes_of_several_processes_and_locales_are_one_text(file: Path)
     assert len(set(texts)) == 1
     (again,) = go([started(FREEZE, file)])
     assert json.loads(again) == texts[0]
+
+
+RENDER = r"""
+import json, locale, sys, time, plait
+print("ready", flush=True)
+sys.stdin.readline()
+with plait.open(sys.argv[1], durability="process") as sessions:
+    try:
+        chosen = locale.setlocale(locale.LC_ALL, "")
+    except locale.Error:
+        chosen = locale.setlocale(locale.LC_ALL)
+    time.tzset()
+    context = [
+        plait.BlockSpec("i\u0131stanbul stra\xdfe \u01c6", description="Facts, 1,5 %", max_tokens=1234),
+        plait.BlockSpec("notes", kind="collection", shared=True),
+        plait.BlockSpec("books", kind="documents"),
+        {"label": "soul", "description": "Identity", "remind": True},
+    ]
+    session = sessions.session("s", context=context)
+    if not session.context.block("soul").content:
+        session.context.replace("i\u0131stanbul stra\xdfe \u01c6", "\u0130\u0131 \u2550 10,5 \U0001f600 \x1b" * 20)
+        for n in range(12):
+            session.context.put("notes", f"entry {n}", key=f"k{n}")
+            session.context.put("books", f"text {n}", key=f"\xe9\u0131{n}", description=f"book {n}")
+        session.context.replace("soul", "Be kind.")
+    print(json.dumps([chosen, time.tzname, session.refresh_system_prompt()]))
+"""
+"""Renders by itself: nothing is kept, so what it says is its own."""
+
+ABROAD: dict[str, dict[str, str]] = {
+    "C": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "UTC", "PYTHONHASHSEED": "0"},
+    "C and UTF-8": {"LC_ALL": "C", "PYTHONUTF8": "1", "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "1"},
+    "C.UTF-8": {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "0", "TZ": "Pacific/Chatham", "PYTHONHASHSEED": "2"},
+    "Turkish": {"LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns", "PYTHONHASHSEED": "3"},
+    "German, Latin-1": {"LC_ALL": "de_DE.ISO-8859-1", "PYTHONUTF8": "0", "TZ": "Europe/Berlin", "PYTHONHASHSEED": "4"},
+}
+"""A locale that neither is installed nor can be made is that of C: the answer says which it was."""
+
+
+def locales(folder: Path) -> dict[str, str]:
+    """The environment in which those of `ABROAD` are there, if they can be made on this machine."""
+    made = []
+    for source, charmap in (("tr_TR", "UTF-8"), ("de_DE", "ISO-8859-1")):
+        if shutil.which("localedef"):
+            command = ["localedef", "--no-archive", "-i", source, "-f", charmap, str(folder / f"{source}.{charmap}")]
+            made.append(subprocess.run(command, capture_output=True, check=False).returncode == 0)
+    return {"LOCPATH": str(folder)} if made and all(made) else {}
+
+
+def test_a_prompt_is_rendered_alike_in_every_locale_time_zone_and_order_of_hashes(tmp_path: Path) -> None:
+    """B-126"""
+    there = locales(tmp_path)
+    processes = [started(RENDER, tmp_path / f"{n}.db", **env, **there) for n, env in enumerate(ABROAD.values())]
+    answers = [json.loads(answer) for answer in go(processes)]
+    assert len({json.dumps(zones) for _, zones, _ in answers}) == len(ABROAD), "each was in a time zone of its own"
+    if there:
+        assert len({chosen for chosen, _, _ in answers}) == 4, "and C, C.UTF-8, Turkish and German were there"
+    assert "IISTANBUL STRASSE" in answers[0][2] and "book 11" in answers[0][2]
+    assert {text for _, _, text in answers} == {answers[0][2]}

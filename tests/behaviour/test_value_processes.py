@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +14,7 @@ from plait.store.protocol import Scope, SessionRef
 from plait.testing.faults import invariants
 from tests.behaviour.programs import run_together
 from tests.dose import dose
+from tests.postgres_server import database
 
 PRELUDE = """
 from plait.store.protocol import Scope, SessionRef
@@ -52,8 +54,19 @@ sessions.close()
 )
 
 
-def test_what_two_processes_add_to_one_value_is_all_kept(tmp_path: Path) -> None:
-    path, count = tmp_path / "a.db", dose(short=200, soak=2000)
+@pytest.fixture(params=["file", "server"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """What the processes open: a file, which is examined when the test is over, or a database of a server."""
+    if request.param == "server":
+        with database() as url:
+            yield url
+    else:
+        yield str(tmp_path / "a.db")
+        assert invariants(tmp_path / "a.db") == []
+
+
+def test_what_two_processes_add_to_one_value_is_all_kept(path: str) -> None:
+    count = dose(short=50 if path.startswith("postgresql:") else 200, soak=2000)
     run_together(ADD, 2, path, count)
     with plait.open(path) as sessions:
         store, chat = cast("Contextual", sessions.store), SessionRef(Scope(), "chat")
@@ -70,16 +83,14 @@ def test_what_two_processes_add_to_one_value_is_all_kept(tmp_path: Path) -> None
         with pytest.raises(plait.StaleValueError) as refused:
             store.write_value(chat, "memory", "", "late", expect=1, operation="late", created_at_us=1)
         assert refused.value.current == value
-    assert invariants(path) == []
 
 
-def test_processes_that_write_and_search_a_collection_find_their_own_entries(tmp_path: Path) -> None:
-    path, count = tmp_path / "a.db", dose(short=30, soak=500)
+def test_processes_that_write_and_search_a_collection_find_their_own_entries(path: str) -> None:
+    count = dose(short=10 if path.startswith("postgresql:") else 30, soak=500)
     run_together(OWN, 3, path, count)
     with plait.open(path) as sessions:
         assert cast("Contextual", sessions.store).count_values(SessionRef(Scope(), "chat"), "memory") == 3 * count
         assert sessions.doctor() == []
-    assert invariants(path) == []
 
 
 def test_a_value_of_ten_megabytes_of_anything_is_kept_and_searched(tmp_path: Path) -> None:

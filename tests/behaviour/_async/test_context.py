@@ -509,6 +509,48 @@ async def test_shared_blocks_are_those_of_all_sessions_of_a_scope(sessions: Asyn
     assert [info.id async for info in sessions.all()] == []
 
 
+async def test_a_shared_block_is_written_in_its_scope_whoever_writes_it(
+    sessions: AsyncSessions, changes: list[Change]
+) -> None:
+    spec = BlockSpec("team", shared=True)
+    one, two = sessions.session("one", context=[spec]), sessions.session("two", context=[spec])
+    other = sessions.scoped("acme").session("one", context=[spec])
+    start, heard = await sessions.cursor(), list[Change]()
+    one.subscribe(heard.append)
+    await one.context.replace("team", "ours")
+    await two.context.append("team", "too")
+    await other.context.replace("team", "of another scope")
+    told = [
+        (change.kind, change.label, change.value_version) for change in (await sessions.changes(after=start)).changes
+    ]
+    assert told == [("context", "team", 1), ("context", "team", 2)]
+    assert [(change.kind, change.label, change.value_version) for change in changes] == told
+    assert (await one.changes()).changes == [] == heard, "it is no change of a session"
+    assert [value.content for value in await two.context.history("team")] == ["ours\ntoo", "ours"]
+    assert (await two.context.restore("team", 1)).version == 3
+    assert await content(one, "team") == "ours"
+    assert await content(other, "team") == "of another scope"
+    with pytest.raises(plait.StaleValueError) as caught:
+        await one.context.replace("team", "late", expect_version=2)
+    assert caught.value.current is not None and caught.value.current.content == "ours"
+
+
+async def test_a_model_is_told_what_another_session_wrote_into_a_shared_block(sessions: AsyncSessions) -> None:
+    spec = BlockSpec("team", shared=True)
+    one = sessions.session("one", context=[spec], cached_prompt=True)
+    two = sessions.session("two", context=[spec], cached_prompt=True)
+    await one.freeze_system_prompt()
+    await two.freeze_system_prompt()
+    (mine,), (theirs,) = await one.tools(), await two.tools()
+    assert (await mine.call({"label": "team", "content": "by one"})).startswith("Written")
+    answer = await theirs.call({"label": "team", "content": "by two"})
+    assert answer.startswith("Error: block 'team' is not what you were shown")
+    assert answer.endswith("Current content:\nby one")
+    assert (await theirs.call({"label": "team", "content": "by both"})).startswith("Written")
+    assert (await mine.call({"label": "team", "content": "and more", "action": "append"})).startswith("Written")
+    assert (await mine.call({"label": "team", "content": "mine again"})).startswith("Error:")
+
+
 async def test_clear_keeps_blocks_and_delete_takes_them(sessions: AsyncSessions) -> None:
     session = sessions.session("s", context=["memory"])
     await session.append(plait.user("hello"))

@@ -201,6 +201,18 @@ async def test_deleting_in_a_session_that_is_not_there_makes_none(sessions: Asyn
     assert [info async for info in sessions.all()] == []
 
 
+async def test_what_is_done_in_one_session_leaves_another_as_it_is(sessions: AsyncSessions) -> None:
+    one, two = sessions.session("one"), sessions.session("two")
+    for session in (one, two):
+        await session.append_many([note("a"), note("b"), note("c")])
+    before = [message.to_json() async for message in two.history()]
+    await one.add_overlay("a", "b", summary="of the one")
+    await one.delete(["c"])
+    assert [message.to_json() async for message in two.history()] == before and await two.overlays() == []
+    await one.clear()
+    assert [message.to_json() async for message in two.history()] == before
+
+
 async def test_clear_empties_the_session_and_keeps_what_is_said_of_it(
     sessions: AsyncSessions, chat: AsyncSession, changes: list[Change]
 ) -> None:

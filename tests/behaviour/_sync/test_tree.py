@@ -201,6 +201,18 @@ def test_deleting_in_a_session_that_is_not_there_makes_none(sessions: Sessions, 
     assert [info for info in sessions.all()] == []
 
 
+def test_what_is_done_in_one_session_leaves_another_as_it_is(sessions: Sessions) -> None:
+    one, two = sessions.session("one"), sessions.session("two")
+    for session in (one, two):
+        session.append_many([note("a"), note("b"), note("c")])
+    before = [message.to_json() for message in two.history()]
+    one.add_overlay("a", "b", summary="of the one")
+    one.delete(["c"])
+    assert [message.to_json() for message in two.history()] == before and two.overlays() == []
+    one.clear()
+    assert [message.to_json() for message in two.history()] == before
+
+
 def test_clear_empties_the_session_and_keeps_what_is_said_of_it(
     sessions: Sessions, chat: Session, changes: list[Change]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,7 @@ import pytest
 import plait
 from plait import AsyncSession, AsyncSessions
 from plait.providers import AsyncSessionHistory, AsyncSkills, AsyncStoredSkills, documents, text_file
-
-
-@pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[AsyncSessions]:
-    async with plait.open_async(tmp_path / "store.db", durability="process") as sessions:
-        yield sessions
+from tests.providers._async.conftest import BOTH
 
 
 async def call(session: AsyncSession, tool_name: str, /, **arguments: Any) -> str:
@@ -60,6 +54,7 @@ async def test_a_model_activates_skills_and_reads_their_files(sessions: AsyncSes
     assert (await call(chat, "activate_skill", name="absent")).startswith("Error:")
 
 
+@BOTH
 async def test_skills_may_lie_among_stored_documents(sessions: AsyncSessions) -> None:
     pytest.importorskip("yaml", reason="needs PyYAML: pip install 'plait[files]'")
     store = sessions.session("library").with_context("skills", kind="documents")
@@ -73,6 +68,7 @@ async def test_skills_may_lie_among_stored_documents(sessions: AsyncSessions) ->
     assert "Ahoy" in await call(chat, "read_skill_resource", path="pirate/words.md")
 
 
+@BOTH
 async def test_skills_that_a_scope_shares_are_no_other_scopes(sessions: AsyncSessions) -> None:
     pytest.importorskip("yaml", reason="needs PyYAML: pip install 'plait[files]'")
     shared = sessions.session("any").with_context("skills", kind="documents", shared=True).context
@@ -92,6 +88,7 @@ def test_what_names_no_block_is_refused(tmp_path: Path, given: dict[str, Any]) -
         AsyncStoredSkills(plait.open_async(tmp_path / "x.db"), **given)
 
 
+@BOTH
 async def test_earlier_sessions_are_a_searchable_block(sessions: AsyncSessions) -> None:
     await sessions.session("monday").append(plait.user("Please deploy to production"))
     chat = sessions.session("chat").with_context("history", provider=AsyncSessionHistory(sessions))

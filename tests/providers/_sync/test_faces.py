@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,7 @@ import pytest
 import plait
 from plait import Session, Sessions
 from plait.providers import SessionHistory, Skills, StoredSkills, documents, text_file
-
-
-@pytest.fixture
-def sessions(tmp_path: Path) -> Iterator[Sessions]:
-    with plait.open(tmp_path / "store.db", durability="process") as sessions:
-        yield sessions
+from tests.providers._sync.conftest import BOTH
 
 
 def call(session: Session, tool_name: str, /, **arguments: Any) -> str:
@@ -60,6 +54,7 @@ def test_a_model_activates_skills_and_reads_their_files(sessions: Sessions) -> N
     assert (call(chat, "activate_skill", name="absent")).startswith("Error:")
 
 
+@BOTH
 def test_skills_may_lie_among_stored_documents(sessions: Sessions) -> None:
     pytest.importorskip("yaml", reason="needs PyYAML: pip install 'plait[files]'")
     store = sessions.session("library").with_context("skills", kind="documents")
@@ -73,6 +68,7 @@ def test_skills_may_lie_among_stored_documents(sessions: Sessions) -> None:
     assert "Ahoy" in call(chat, "read_skill_resource", path="pirate/words.md")
 
 
+@BOTH
 def test_skills_that_a_scope_shares_are_no_other_scopes(sessions: Sessions) -> None:
     pytest.importorskip("yaml", reason="needs PyYAML: pip install 'plait[files]'")
     shared = sessions.session("any").with_context("skills", kind="documents", shared=True).context
@@ -92,6 +88,7 @@ def test_what_names_no_block_is_refused(tmp_path: Path, given: dict[str, Any]) -
         StoredSkills(plait.open(tmp_path / "x.db"), **given)
 
 
+@BOTH
 def test_earlier_sessions_are_a_searchable_block(sessions: Sessions) -> None:
     sessions.session("monday").append(plait.user("Please deploy to production"))
     chat = sessions.session("chat").with_context("history", provider=SessionHistory(sessions))

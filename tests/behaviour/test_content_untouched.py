@@ -55,6 +55,17 @@ CALLS: dict[str, Callable[[plait.Sessions], Any]] = {
 }
 
 
+def _limited(sessions: plait.Sessions, limit: int) -> plait.Session:
+    """The session, compacted by itself as soon as it shows more than so many tokens."""
+    chat = sessions.session("chat")
+    chat.on_compaction(plait.compact_function(lambda prompt: "Goal: none.", keep_recent_tokens=0, protect_head=0))
+    chat.compact_after(limit)
+    return chat
+
+
+CALLS["append below a limit"] = lambda sessions: _limited(sessions, 10**9).append(note("new"))
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_no_content_is_read(tmp_path: Path, asked: set[tuple[str, str]], call: Callable[[plait.Sessions], Any]) -> None:
     """B-084, B-083, B-087: neither text nor payload, for any of these."""
@@ -66,6 +77,26 @@ def test_no_content_is_read(tmp_path: Path, asked: set[tuple[str, str]], call: C
         call(sessions)
     assert asked, "the hook saw nothing"
     assert asked & CONTENT == set()
+
+
+def test_the_gate_of_compaction_reads_content_only_when_it_opens(tmp_path: Path, asked: set[tuple[str, str]]) -> None:
+    """The same append, with the limit at what the view takes and one token below that."""
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        chat.append_many([note(id, "word " * 200) for id in "abcdef"])
+        before = chat.totals().view_tokens
+        size = chat.append(note("g")).message.tokens
+        limit = before + 2 * size
+    with plait.open(tmp_path / "a.db", durability="process") as sessions:  # statements are seen when they are made
+        asked.clear()
+        chat = _limited(sessions, limit)
+        chat.append(note("h"))
+        assert chat.totals().view_tokens == limit and chat.overlays() == []
+        assert asked and asked & CONTENT == set()
+        chat.compact_after(limit + size - 1)
+        chat.append(note("i"))
+        assert len(chat.overlays()) == 1
+        assert ("message", "body") in asked
 
 
 def test_reading_content_is_seen_by_this_test(tmp_path: Path, asked: set[tuple[str, str]]) -> None:

@@ -92,14 +92,15 @@ async def test_the_middle_is_summarized_and_both_ends_stay(chat: AsyncSession, c
     assert changes[-1].overlay == done.overlay
 
 
-@pytest.mark.parametrize("count", range(6))
+@pytest.mark.parametrize("count", range(9))
 async def test_a_short_conversation_has_no_middle(chat: AsyncSession, count: int) -> None:
+    """Three first and two last messages stay: of five nothing is between, of six one is."""
     await fill(chat, count)
     model = Model()
     compacting(chat, model, keep_recent_tokens=0)
     done = await chat.compact()
-    assert (done.overlay is None) == (count < 6) or count == 5
-    assert model.prompts == [] or done.done
+    assert (done.from_id, done.to_id) == (("m3", f"m{count - 3}") if count > 5 else (None, None))
+    assert (done.done, len(model.prompts), len(await chat.overlays())) == ((True, 1, 1) if count > 5 else (False, 0, 0))
 
 
 async def test_a_dry_run_says_what_would_be_covered_and_asks_nobody(chat: AsyncSession) -> None:
@@ -616,6 +617,32 @@ async def test_a_function_of_ones_own_is_given_the_history_and_its_answer_is_che
         with pytest.raises(CompactionError):
             await chat.compact()
     assert seen[1] == await ids_of(chat.history())
+
+
+async def test_a_range_of_ones_own_begins_and_ends_with_messages_never_with_a_summary(chat: AsyncSession) -> None:
+    """What is shown in a summary's place has an id that no message has, and no overlay is laid on by it."""
+    await fill(chat, 12)
+    chat.on_compaction(lambda messages: Summary("S", "m3", "m5"))
+    overlay = (await chat.compact()).overlay
+    assert overlay is not None
+    shown = f"plait:overlay:{overlay.id}"
+    for ends in ((shown, "m7"), ("m2", shown), (shown, shown)):
+        chat.on_compaction(lambda messages, ends=ends: Summary("T", *ends))
+        with pytest.raises(CompactionError, match="messages"):
+            await chat.compact()
+    assert await chat.overlays() == [overlay]
+    chat.on_compaction(lambda messages: Summary("T", messages[2].id, messages[4].id))
+    wider = (await chat.compact()).overlay
+    assert wider is not None and (wider.from_id, wider.to_id) == ("m2", "m6")
+
+
+async def test_reasoning_counts_for_automatic_compaction(chat: AsyncSession) -> None:
+    chat.compact_after(3_000)
+    compacting(chat, model := Model())
+    for n in range(10):
+        await chat.append(said({"type": "reasoning", "text": "hm " * 900}, {"type": "text", "text": "ok"}, id=f"r{n}"))
+    assert model.prompts != []
+    assert (await chat.totals()).view_tokens < 3_000
 
 
 async def test_before_a_model_call_what_goes_beside_the_view_counts(chat: AsyncSession) -> None:

@@ -52,6 +52,16 @@ async def test_a_fork_is_the_same_path_with_ids_seqs_times_and_content(
     assert await fork.get("side") is None
 
 
+async def test_a_fork_is_listed_first_and_knows_where_it_is_from(sessions: AsyncSessions) -> None:
+    source, other = sessions.session("source"), sessions.session("other")
+    await chain(source, 2)
+    await chain(other, 1)
+    fork = await source.fork("fork")
+    listed = (await sessions.list()).sessions
+    assert listed[0].id == "fork" and listed[0].parent_id == "source"
+    assert await ids_of(fork.history()) == ["m0", "m1"]
+
+
 async def test_fork_and_original_are_independent(sessions: AsyncSessions, chat: AsyncSession) -> None:
     """B-056: whatever happens to one leaves the other, until both are gone."""
     await rich(chat)

@@ -58,6 +58,20 @@ async def test_a_summary_is_read_in_place_of_its_range_and_the_transcript_has_it
     assert (await chat.get("m2")) is not None
 
 
+async def test_overlays_belong_to_their_session(sessions: AsyncSessions) -> None:
+    """Two sessions with the same ids of messages: what is laid on one is not on the other."""
+    one, other = sessions.session("one"), sessions.session("other")
+    await chain(one, 4)
+    await chain(other, 4)
+    added = (await one.add_overlay("m1", "m2", summary="S")).overlay
+    assert await seen(one) == ["m0", "[S]", "m3"]
+    assert await seen(other) == ["m0", "m1", "m2", "m3"] and await other.overlays() == []
+    assert not await other.remove_overlay(added.id)
+    await other.add_overlay("m1", "m2", summary="T")
+    await one.clear()
+    assert await one.overlays() == [] and await seen(other) == ["m0", "[T]", "m3"]
+
+
 async def test_the_message_of_a_summary_knows_its_overlay_and_its_place(chat: AsyncSession) -> None:
     """The source system gave it the time of the read: two reads differed."""
     await chain(chat, 5)

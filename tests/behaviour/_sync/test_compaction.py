@@ -92,14 +92,15 @@ def test_the_middle_is_summarized_and_both_ends_stay(chat: Session, changes: lis
     assert changes[-1].overlay == done.overlay
 
 
-@pytest.mark.parametrize("count", range(6))
+@pytest.mark.parametrize("count", range(9))
 def test_a_short_conversation_has_no_middle(chat: Session, count: int) -> None:
+    """Three first and two last messages stay: of five nothing is between, of six one is."""
     fill(chat, count)
     model = Model()
     compacting(chat, model, keep_recent_tokens=0)
     done = chat.compact()
-    assert (done.overlay is None) == (count < 6) or count == 5
-    assert model.prompts == [] or done.done
+    assert (done.from_id, done.to_id) == (("m3", f"m{count - 3}") if count > 5 else (None, None))
+    assert (done.done, len(model.prompts), len(chat.overlays())) == ((True, 1, 1) if count > 5 else (False, 0, 0))
 
 
 def test_a_dry_run_says_what_would_be_covered_and_asks_nobody(chat: Session) -> None:
@@ -616,6 +617,32 @@ def test_a_function_of_ones_own_is_given_the_history_and_its_answer_is_checked(c
         with pytest.raises(CompactionError):
             chat.compact()
     assert seen[1] == ids_of(chat.history())
+
+
+def test_a_range_of_ones_own_begins_and_ends_with_messages_never_with_a_summary(chat: Session) -> None:
+    """What is shown in a summary's place has an id that no message has, and no overlay is laid on by it."""
+    fill(chat, 12)
+    chat.on_compaction(lambda messages: Summary("S", "m3", "m5"))
+    overlay = (chat.compact()).overlay
+    assert overlay is not None
+    shown = f"plait:overlay:{overlay.id}"
+    for ends in ((shown, "m7"), ("m2", shown), (shown, shown)):
+        chat.on_compaction(lambda messages, ends=ends: Summary("T", *ends))
+        with pytest.raises(CompactionError, match="messages"):
+            chat.compact()
+    assert chat.overlays() == [overlay]
+    chat.on_compaction(lambda messages: Summary("T", messages[2].id, messages[4].id))
+    wider = (chat.compact()).overlay
+    assert wider is not None and (wider.from_id, wider.to_id) == ("m2", "m6")
+
+
+def test_reasoning_counts_for_automatic_compaction(chat: Session) -> None:
+    chat.compact_after(3_000)
+    compacting(chat, model := Model())
+    for n in range(10):
+        chat.append(said({"type": "reasoning", "text": "hm " * 900}, {"type": "text", "text": "ok"}, id=f"r{n}"))
+    assert model.prompts != []
+    assert (chat.totals()).view_tokens < 3_000
 
 
 def test_before_a_model_call_what_goes_beside_the_view_counts(chat: Session) -> None:

@@ -52,6 +52,16 @@ def test_a_fork_is_the_same_path_with_ids_seqs_times_and_content(
     assert fork.get("side") is None
 
 
+def test_a_fork_is_listed_first_and_knows_where_it_is_from(sessions: Sessions) -> None:
+    source, other = sessions.session("source"), sessions.session("other")
+    chain(source, 2)
+    chain(other, 1)
+    fork = source.fork("fork")
+    listed = (sessions.list()).sessions
+    assert listed[0].id == "fork" and listed[0].parent_id == "source"
+    assert ids_of(fork.history()) == ["m0", "m1"]
+
+
 def test_fork_and_original_are_independent(sessions: Sessions, chat: Session) -> None:
     """B-056: whatever happens to one leaves the other, until both are gone."""
     rich(chat)

@@ -58,6 +58,20 @@ def test_a_summary_is_read_in_place_of_its_range_and_the_transcript_has_it_all(c
     assert (chat.get("m2")) is not None
 
 
+def test_overlays_belong_to_their_session(sessions: Sessions) -> None:
+    """Two sessions with the same ids of messages: what is laid on one is not on the other."""
+    one, other = sessions.session("one"), sessions.session("other")
+    chain(one, 4)
+    chain(other, 4)
+    added = (one.add_overlay("m1", "m2", summary="S")).overlay
+    assert seen(one) == ["m0", "[S]", "m3"]
+    assert seen(other) == ["m0", "m1", "m2", "m3"] and other.overlays() == []
+    assert not other.remove_overlay(added.id)
+    other.add_overlay("m1", "m2", summary="T")
+    one.clear()
+    assert one.overlays() == [] and seen(other) == ["m0", "[T]", "m3"]
+
+
 def test_the_message_of_a_summary_knows_its_overlay_and_its_place(chat: Session) -> None:
     """The source system gave it the time of the read: two reads differed."""
     chain(chat, 5)

@@ -25,6 +25,7 @@ PARTS: Final = {
     "frameworks": ("docs/benchmarks.md", "python -m benchmarks.frameworks"),
     "postgres": ("docs/benchmarks.md", "python -m benchmarks.postgres"),
     "rows": ("docs/benchmarks.md", "python -m benchmarks.postgres_rows"),
+    "recall": ("docs/explanation/search.md", "python -m benchmarks.recall"),
     "growth": ("docs/howto/langgraph.md", "python -m benchmarks.langgraph_growth"),
 }
 """The parts of the documentation that are measured: the page, and the command that writes the part."""

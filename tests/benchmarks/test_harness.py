@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import plait
-from benchmarks import dose, frameworks, langgraph_growth, million, plots, report
+from benchmarks import dose, frameworks, langgraph_growth, million, plots, recall, report
 from benchmarks.cases import adapters
 from benchmarks.goals import Row, rows
 from benchmarks.ledger import Ledger
@@ -216,3 +217,14 @@ def test_a_framework_is_measured_or_named_as_absent(tmp_path: Path) -> None:
     assert len(headings) == sum(len(group.theirs) for group in adapters.GROUPS)
     assert [line[1] for line in headings].count("not asked for") == len(headings) - 1
     assert len(told) - len(headings) == len(adapters.MEASURES)
+
+
+def test_recall_is_told_by_script_and_is_whole_but_for_what_the_page_names() -> None:
+    chance = random.Random(1)
+    texts = recall.corpus(chance, 150)
+    lines = {line[0]: line for line in recall.measured(texts, list(recall.asked(chance, texts, 8)))}
+    named = {"Latin, strokes: a word", "words with a soft hyphen", "index over text", "all"}
+    assert named < set(lines)
+    for kind, (_, queries, ours, *_others) in lines.items():
+        assert kind in named or (ours.startswith("1.000 / ") and int(queries)), lines[kind]
+    assert not lines["Chinese: a piece"][3].startswith("1.000")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 import plait
@@ -321,6 +324,56 @@ async def test_a_search_beside_a_writer_sees_what_was_committed(
         await chat.delete("m4")
         assert len(await other.search("tea", limit=99)) == len(await chat.search("tea", limit=99)) == 18
         assert ids(await chat.search("coffee")) == ["m3"]
+
+
+@pytest.mark.parametrize("searched", [False, True])
+async def test_a_search_behind_a_held_write_lock_reads_what_it_cannot_index(
+    chat: AsyncSession, file: Path, searched: bool
+) -> None:
+    """It waits as a write does, and then answers all the same; values likewise."""
+    chat.with_context("pile", kind="collection")
+    await say(chat, "tea one", "coffee")
+    await chat.context.put("pile", "tea one", key="a")
+    if searched:
+        await chat.search("tea")
+        await chat.context.search("pile", "tea")
+    await say(chat, "tea two")
+    await chat.context.put("pile", "tea two", key="b")
+    async with plait.open_async(file, busy_timeout_s=0.05) as hasty:
+        other = hasty.session("chat").with_context("pile", kind="collection")
+        with held(file):
+            assert [hit.snippet for hit in await other.search("tea", newest_first=True)] == ["tea two", "tea one"]
+            assert len(await hasty.search("tea")) == 2
+            found = await other.context.search("pile", "tea") or ""
+            assert "tea one" in found and "tea two" in found
+        assert len(await other.search("tea")) == 2
+
+
+async def test_a_search_with_nothing_to_index_does_not_wait_for_the_write_lock(chat: AsyncSession, file: Path) -> None:
+    """Nor does one of a file that was opened to be read, whatever the index lacks."""
+    chat.with_context("pile", kind="collection")
+    await say(chat, "tea")
+    await chat.context.put("pile", "tea", key="a")
+    await chat.search("tea")
+    await chat.context.search("pile", "tea")
+    began = time.monotonic()
+    with held(file):
+        assert len(await chat.search("tea")) == 1
+        assert "tea" in (await chat.context.search("pile", "tea") or "")
+    await say(chat, "tea")
+    async with plait.open_async(file, read_only=True) as reading:
+        with held(file):
+            assert len(await reading.session("chat").search("tea")) == 2
+    assert time.monotonic() - began < 25, "a write would have waited 30 s"
+
+
+@contextmanager
+def held(file: Path) -> Iterator[None]:
+    """Another program in the middle of a write."""
+    with closing(apsw.Connection(str(file))) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
 
 
 @pytest.mark.parametrize("searched", [False, True])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 import plait
@@ -321,6 +324,58 @@ def test_a_search_beside_a_writer_sees_what_was_committed(
         chat.delete("m4")
         assert len(other.search("tea", limit=99)) == len(chat.search("tea", limit=99)) == 18
         assert ids(chat.search("coffee")) == ["m3"]
+
+
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_search_behind_a_held_write_lock_reads_what_it_cannot_index(
+    chat: Session, file: Path, searched: bool
+) -> None:
+    """It waits as a write does, and then answers all the same; values likewise."""
+    chat.with_context("pile", kind="collection")
+    say(chat, "tea one", "coffee")
+    chat.context.put("pile", "tea one", key="a")
+    if searched:
+        chat.search("tea")
+        chat.context.search("pile", "tea")
+    say(chat, "tea two")
+    chat.context.put("pile", "tea two", key="b")
+    with plait.open(file, busy_timeout_s=0.05) as hasty:
+        other = hasty.session("chat").with_context("pile", kind="collection")
+        with held(file):
+            assert [hit.snippet for hit in other.search("tea", newest_first=True)] == ["tea two", "tea one"]
+            assert len(hasty.search("tea")) == 2
+            found = other.context.search("pile", "tea") or ""
+            assert "tea one" in found and "tea two" in found
+        assert len(other.search("tea")) == 2
+
+
+def test_a_search_with_nothing_to_index_does_not_wait_for_the_write_lock(
+    chat: Session, file: Path
+) -> None:
+    """Nor does one of a file that was opened to be read, whatever the index lacks."""
+    chat.with_context("pile", kind="collection")
+    say(chat, "tea")
+    chat.context.put("pile", "tea", key="a")
+    chat.search("tea")
+    chat.context.search("pile", "tea")
+    began = time.monotonic()
+    with held(file):
+        assert len(chat.search("tea")) == 1
+        assert "tea" in (chat.context.search("pile", "tea") or "")
+    say(chat, "tea")
+    with plait.open(file, read_only=True) as reading:
+        with held(file):
+            assert len(reading.session("chat").search("tea")) == 2
+    assert time.monotonic() - began < 25, "a write would have waited 30 s"
+
+
+@contextmanager
+def held(file: Path) -> Iterator[None]:
+    """Another program in the middle of a write."""
+    with closing(apsw.Connection(str(file))) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
 
 
 @pytest.mark.parametrize("searched", [False, True])

@@ -349,9 +349,7 @@ def test_a_search_behind_a_held_write_lock_reads_what_it_cannot_index(
         assert len(other.search("tea")) == 2
 
 
-def test_a_search_with_nothing_to_index_does_not_wait_for_the_write_lock(
-    chat: Session, file: Path
-) -> None:
+def test_a_search_with_nothing_to_index_does_not_wait_for_the_write_lock(chat: Session, file: Path) -> None:
     """Nor does one of a file that was opened to be read, whatever the index lacks."""
     chat.with_context("pile", kind="collection")
     say(chat, "tea")

@@ -110,7 +110,7 @@ def _url(data: str) -> str:
 
 ANTHROPIC_FILES: list[Callable[[str], Any]] = [
     lambda data: {"type": "image", "source": _source(data)},
-    lambda data: {"type": "document", "source": _source(data), "title": "t"},
+    lambda data: {"type": "document", "source": {**_source(data), "media_type": "application/pdf"}, "title": "t"},
 ]
 SPELLINGS: dict[str, Spelling] = {
     "anthropic": (anthropic, _text, ANTHROPIC_FILES),
@@ -205,7 +205,7 @@ def test_a_result_of_files_only_keeps_no_bytes_but_says_what_they_were(name: str
     for file in files:
         short = shortened(make([file(IMAGE)]))
         assert payloads(short) == [] and labelled(field(short)) == []
-        assert re.search(r"\[(image/png|media), 2308 bytes\]", jsontext.encode(short))
+        assert re.search(r"\[(image/png|application/pdf|media), 2308 bytes\]", jsontext.encode(short))
         assert size(field(short)) <= 500
 
 

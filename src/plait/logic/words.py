@@ -43,7 +43,8 @@ _SPLIT: Final = re.compile(f"[{SPACELESS}]+|[{EMOJI}]+|[\x00\ud800-\udfff]+")
 _MARKED: Final = 64
 """How many marks on one character are put in order together; nobody writes as many."""
 
-_SYMBOLS: Final = re.compile(rf"[^\w\s]{{{2 * _MARKED},}}")
+_RUN: Final = 2 * _MARKED
+_SYMBOLS: Final = re.compile(rf"[^\w\s]{{{_RUN},}}")
 """A run of what is no letter, number or space: marks are among that."""
 
 _POINTS: Final = frozenset(
@@ -103,16 +104,17 @@ codecs.register_error("plait.points", _spaces)
 
 
 def _folded(text: str) -> str:
-    plain = _ACCENTS.sub("", _normalized("NFKD", text.casefold()))
-    return _SPLIT.sub(_split, _normalized("NFKC", plain))
+    normal = unicodedata.normalize if len(text) < _RUN else _normalized  # most are short, and many
+    plain = _ACCENTS.sub("", normal("NFKD", text.casefold()))
+    return _SPLIT.sub(_split, normal("NFKC", plain))
 
 
 def _normalized(form: Literal["NFKD", "NFKC"], text: str) -> str:
     """The text in a normal form, in time for its length: Python sorts a run of marks in the square of it."""
-    runs = _SYMBOLS.finditer(text) if len(text) >= 2 * _MARKED else ()
-    cuts = [at for run in runs for at in range(run.start() + _MARKED, run.end(), _MARKED)]
-    if not cuts:
+    if not any(map(unicodedata.combining, text[_RUN - 1 :: _RUN])):  # where a long run would be hit
         return unicodedata.normalize(form, text)
+    runs = _SYMBOLS.finditer(text)
+    cuts = [at for run in runs for at in range(run.start() + _MARKED, run.end(), _MARKED)]
     return "".join(unicodedata.normalize(form, text[at:to]) for at, to in pairwise([0, *cuts, len(text)]))
 
 

@@ -458,6 +458,7 @@ def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, cha
     assert cli("search", "zebra", "--session", "nobody").code == 1
 
 
+@pytest.mark.timeout(dose(short=120, soak=1800))
 def test_search_takes_a_query_of_very_many_words(cli: Run, db: Path, chat: Path) -> None:
     many = " ".join(f"w{n}" for n in range(dose(short=30_000, soak=1_000_000)))
     with plait.open(db) as sessions:

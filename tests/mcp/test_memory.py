@@ -54,6 +54,7 @@ def test_earlier_conversations_are_searched(memory: Memory) -> None:
     assert memory.call("session_search", {"query": "nothing of it"}).text == "No results found."
 
 
+@pytest.mark.timeout(dose(short=120, soak=1800))
 def test_a_query_of_very_many_words_is_answered(memory: Memory, sessions: plait.Sessions) -> None:
     """A client may ask for as many as it likes; the time that takes grows with them, not with their square."""
     many = " ".join(f"w{n}" for n in range(dose(short=30_000, soak=1_000_000)))

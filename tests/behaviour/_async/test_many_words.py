@@ -9,6 +9,8 @@ from plait import AsyncSession, AsyncSessions
 from plait.logic import words
 from tests.dose import dose
 
+pytestmark = pytest.mark.timeout(dose(short=120, soak=1800))  # a million words take some ten seconds a search
+
 MANY = dose(short=10_000, soak=words.MOST_WORDS)
 WORDS = [f"w{n:x}" for n in range(MANY)]
 ALL = " ".join(WORDS)

@@ -29,6 +29,7 @@ WORDS = {
     "may_listen_async": "may_listen",
     "open_async": "open",
     "aside_async": "aside",
+    "aside_if_async": "aside_if",
     "call_async": "call",
     "pause_async": "pause",
     "pieces_async": "pieces",

@@ -66,6 +66,16 @@ def aside(work: Callable[[], T]) -> T:
     return work()
 
 
+async def aside_if_async(is_heavy: Callable[[], bool], work: Callable[[], T]) -> T:
+    """Do work in a thread if it would hold the event loop, otherwise at once, which costs less."""
+    return await aside_async(work) if is_heavy() else work()
+
+
+def aside_if(_is_heavy: Callable[[], bool], work: Callable[[], T]) -> T:
+    """Do work here."""
+    return work()
+
+
 def may_listen_async(listener: T) -> T:
     """A callback of asyncio's face may be of either kind; `UsageError` for one that would never run."""
     return _runs(listener, awaited=True)

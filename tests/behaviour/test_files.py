@@ -230,13 +230,16 @@ def test_the_rollback_journal_can_be_asked_for(tmp_path: Path) -> None:
 # -- durability ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("level", "synchronous"), [("strict", 2), ("process", 1), ("relaxed", 0)])
-def test_each_level_of_durability_is_what_sqlite_is_told(tmp_path: Path, level: Any, synchronous: int) -> None:
-    with plait.open(tmp_path / "a.db", durability=level) as sessions:
+@pytest.mark.parametrize(("level", "synchronous"), [("strict", 3), ("process", 1), ("relaxed", 0)])
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_each_level_of_durability_is_what_sqlite_is_told(
+    tmp_path: Path, level: Any, synchronous: int, mode: Any
+) -> None:
+    with plait.open(tmp_path / "a.db", durability=level, journal_mode=mode) as sessions:
         sessions.session("chat").append(note("a"))
         connection = sessions.store.driver._writer.ready().connection  # type: ignore[attr-defined]
         assert connection.execute("PRAGMA synchronous").fetchall() == [(synchronous,)]
-        assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+        assert connection.execute("PRAGMA journal_mode").fetchall() == [(mode,)]
         assert connection.execute("PRAGMA page_size").fetchall() == [(8192,)]
 
 

@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 import plait
+from plait._async import session
 from plait.testing.faults import invariants
 from tests.behaviour.values import note
 from tests.dose import dose
@@ -422,3 +423,36 @@ async def test_of_many_who_get_or_create_a_session_only_one_describes_it(tmp_pat
         info = await sessions.get("chat")
         assert info is not None and info.metadata == {f"{info.name}": int(f"{info.name}")}
         assert [other.metadata for other in found] == [info.metadata] * 8
+
+
+@pytest.mark.parametrize("shape", ["long", "wide", "many", "media"])
+def test_what_takes_long_to_prepare_is_not_prepared_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    prepared: list[int] = []
+    original = session.prepare
+
+    def prepare(*given: Any) -> Any:
+        prepared.append(threading.get_ident())
+        return original(*given)
+
+    monkeypatch.setattr(session, "prepare", prepare)
+    picture = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}
+    large: Any = {
+        "long": [plait.user("x" * 400_000)],
+        "wide": [{"role": "user", "parts": [{"type": "data", "items": [0] * 9_000}]}],
+        "many": [plait.user("x" * 1_000) for _ in range(400)],
+        "media": [{"role": "user", "parts": [picture] * 3_000}],
+    }[shape]
+
+    async def run() -> None:
+        async with plait.open_async(tmp_path / "a.db") as sessions:
+            chat = sessions.session("chat")
+            await chat.append(plait.user("small", id="small"))
+            assert prepared == [threading.get_ident()]
+            await chat.append_many(large)
+            await chat.append(large[0] if len(large) == 1 else plait.user("y" * 400_000))
+            await chat.update({**large[0], "id": "small"} if len(large) == 1 else plait.user("z" * 400_000, id="small"))
+            assert threading.get_ident() not in prepared[1:] and len(prepared) == len(large) + 3
+
+    asyncio.run(run())

@@ -135,3 +135,25 @@ def test_what_a_path_far_away_holds_is_counted_once_and_then_followed(tmp_path: 
         assert counts() == 1
         chat.checkout("m1")
         assert counts() <= 1
+
+
+def test_branches_below_strands_that_deletes_have_emptied_are_found_in_time_for_their_number(
+    tmp_path: Path, asked: list[str]
+) -> None:
+    """A row of strands of which nothing is left, and as many branches at its end: each climbs it only once."""
+    many = STRANDS // 2
+    with plait.open(tmp_path / "a.db", durability="relaxed") as sessions:
+        chat, above = sessions.session("c"), "root"
+        chat.append_many([plait.user("root", id="root"), plait.user("leaf", id="leaf")])
+        for n in range(many):
+            chat.append(plait.user("a", id=f"a{n}"), parent=above)
+            chat.append(plait.user("b", id=f"b{n}"))
+            above = f"a{n}"
+        for n in range(many):
+            chat.append(plait.user("s", id=f"s{n}"), parent=above)
+        chat.delete([f"{name}{n}" for n in range(many) for name in "ab"])
+        for reads in (chat.leaves, lambda: list(chat.everything())):
+            del asked[:]
+            found = reads()
+            assert {m.parent_id for m in found if m.id.startswith("s")} == {"root"}
+            assert len(found) >= many and len(asked) <= 8 * many

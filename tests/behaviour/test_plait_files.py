@@ -5,12 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import io
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import plait
 from plait import interchange
 from plait.interchange.values import ImportEntry, Report, Transcript
 from tests.behaviour.values import note
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 LONG_AGO = dt.datetime(2020, 2, 3, 4, 5, 6, tzinfo=dt.timezone.utc)
 
 
@@ -94,3 +98,42 @@ def test_the_doctor_finds_nothing_wrong_with_what_was_imported(tmp_path: Path) -
         file = io.BytesIO()
         interchange.write_jsonl(sessions.session("old"), file)
         assert b'"activeAt":"2020-02-06T04:05:06.000000Z"' in file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pi-session-v1.jsonl",
+        "claude-code-representative.jsonl",
+        "claude-code-todos.jsonl",
+        "openai-responses-items.json",
+        "ui-messages.json",
+        "chatgpt-conversations.json",
+    ],
+)
+def test_a_real_transcript_is_exported_and_imported_again_to_the_letter(name: str, tmp_path: Path) -> None:
+    path = DATA / name
+    if not path.exists():
+        pytest.skip("the sample transcripts are not here")
+    with plait.open(":memory:") as here, plait.open(":memory:") as there:
+        for done in interchange.import_file(here, path):
+            first, second = io.BytesIO(), io.BytesIO()
+            chat = here.session(done.session_id)
+            interchange.write_jsonl(chat, first)
+            copied(chat, there, tmp_path / "x.jsonl")
+            interchange.write_jsonl(there.session(done.session_id), second)
+            assert first.getvalue() == second.getvalue()
+            (given,) = [one.entries for one in interchange.read(path) if one.id == done.session_id]
+            told = [message.content for message in chat.everything() if isinstance(message, plait.Message)]
+            assert told == [entry.message for entry in given]
+
+
+@pytest.mark.parametrize("write", [interchange.write_jsonl, interchange.write_markdown])
+def test_the_asynchronous_face_is_refused_where_files_are_read_and_written(write: Any, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('[{"role": "user", "content": "x"}]', encoding="utf-8")
+    sessions = plait.open_async(tmp_path / "a.db")
+    with pytest.raises(plait.UsageError, match=r"plait\.open_async"):
+        interchange.import_file(sessions, tmp_path / "x.json")  # type: ignore[arg-type]
+    with pytest.raises(plait.UsageError, match=r"plait\.open_async"):
+        write(sessions.session("c"), io.BytesIO())
+    assert not (tmp_path / "a.db").exists()

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from plait.model import LEAF, Json, Usage
-from plait.store._sync.abilities import stating
+from plait.store._sync.abilities import merging, stating
 from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Recording, Restamping, Store
 from plait.store.plans import removal
-from plait.store.protocol import Chain, Fence, NewMessage, NewOverlay, NewRecords, Scope, SessionRef
+from plait.store.protocol import Chain, Fence, Graft, NewMessage, NewOverlay, NewRecords, Scope, SessionRef
 from tests.stores import message, open_sqlite, plain, read_path
 
 SCOPE = Scope("tenant", "owner")
@@ -85,6 +85,8 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "checkout": lambda store: store.checkout(ref(), "b"),
     "clear": lambda store: store.clear(ref()),
     "fork": lambda store: store.fork(ref(), ref("copy"), at=None, created_at_us=NOW),
+    "import into a session": lambda store: merge(store, [new("x"), new("y", "", OTHER), new("z", "é" * 30_000)]),
+    "import a branch that others had begun": lambda store: merge(store, [new("x")], parent="d"),
     "publish a stage and note it elsewhere": lambda store: publish(store, note=(ref(), {"went on": "in new"})),
     "delete session": lambda store: store.delete_session(ref()),
     "put session": lambda store: store.put_session(
@@ -131,6 +133,14 @@ def publish(store: Store, note: tuple[SessionRef, Json]) -> None:
     stage = store.stage(ref("new"), created_at_us=NOW)
     store.append(stage, [new("x")], parent=None)
     store.publish(stage, ref("new"), note=note)
+
+
+def merge(store: Store, messages: list[NewMessage], parent: str = "b") -> int:
+    stage = merging(store).stage_more(ref(), len(messages))
+    store.append(stage, messages, parent=None, kind="import")
+    if len(messages) > 1:
+        overlaying(store).add_overlay(stage, overlay("brought", messages[0].id, messages[1].id))
+    return merging(store).merge(stage, ref(), [Graft(messages[0].id, parent)], messages[-1].id)
 
 
 def write_records(store: Store, *, session: SessionRef | None = None, **what: Any) -> Any:

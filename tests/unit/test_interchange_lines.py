@@ -7,6 +7,7 @@ import pytest
 
 from plait.interchange import lines
 from plait.interchange.values import Report
+from tests.dose import dose
 
 
 def scan(data: bytes) -> tuple[list[Any], Report]:
@@ -108,3 +109,18 @@ def test_a_report_keeps_the_first_problems_and_counts_all() -> None:
     assert (len(report.problems), report.count, report.lost) == (1000, 1500, 750)
     assert report.problems[0].snippet.startswith("\\x1b[31m\\ud83d")
     assert len(report.problems[0].snippet) < 100
+
+
+def test_a_torn_line_of_many_beginnings_is_given_up_in_time_for_its_length() -> None:
+    """Each of its objects may be where a whole record begins, and each is read to the end of the line before that fails."""
+    nested = b'{"a": ' * 900 + b"[" + b"0," * dose(short=100_000, soak=450_000)
+    found, report = scan(b'{"id":"a"}\n' + (nested + b"\n") * 3 + b'{"id":"b"}\n')
+    assert found == [(1, {"id": "a"}), (5, {"id": "b"})]
+    assert report.lost == 3
+
+
+def test_a_record_behind_a_long_torn_one_is_kept() -> None:
+    torn = b'{"id":"torn","list":[' + b'{"x": 1},' * 900 + b'"bro'
+    found, report = scan(torn + b'{"id":"b"}\n')
+    assert found == [(1, {"id": "b"})]
+    assert report.lost == 1

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from plait.interchange import scanner
 from plait.interchange.scanner import Scanner
+from tests.dose import dose
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -66,3 +67,11 @@ def test_a_scanner_shares_its_file() -> None:
         file.seek(child.at)
         found.append(file.read(child.size))
     assert found == [b'{"n":%d}' % n for n in range(100)]
+
+
+def test_any_number_of_blanks_may_stand_between_elements() -> None:
+    blanks = b" \n" * dose(short=1 << 20, soak=1 << 23)
+    text = b"[" + blanks + b"1" + blanks + b"," + blanks + b'{"a": 2}' + blanks + b"]"
+    children = list(Scanner(io.BytesIO(text)).children())
+    assert [text[child.at : child.at + child.size] for child in children] == [b"1", b'{"a": 2}']
+    assert [child.line for child in children] == [1 + len(blanks) // 2, 1 + 3 * len(blanks) // 2]

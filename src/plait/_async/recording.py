@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from plait.errors import LimitError, UsageError
 from plait.logic import arguments
-from plait.logic.chains import Recorded
+from plait.logic.chains import Recorded, pairs
 from plait.logic.ids import MAX_RECORD_KEY_BYTES
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import Appended
@@ -58,7 +58,7 @@ async def write(place: Place, new: NewRecords, at_us: int) -> tuple[list[bytes],
 
 async def bring_in(store: AsyncStore, ref: SessionRef, transcript: object, at_us: int) -> None:
     """Write the records that a transcript brings, a page in a transaction; what is there stays as it is."""
-    brought: Iterable[tuple[bytes, bytes]] = getattr(transcript, "records", ())
+    brought = pairs(transcript, "records")
     if callable(getattr(store, "write_records", None)):
         for page in _pages(brought):
             await recording(store).write_records(ref, NewRecords(keep=page), created_at_us=at_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from msgspec import structs
@@ -22,7 +23,7 @@ from plait.logic.blocks import BlockKind, BlockSpec
 from plait.logic.compaction import CompactFunction
 from plait.logic.legal import legal
 from plait.logic.pacing import policy
-from plait.logic.prepare import Given, Rules, prepare
+from plait.logic.prepare import Given, Rules, is_large, prepare
 from plait.logic.providers import ContextProvider, WritableProvider
 from plait.logic.turns import Unit, Units, UnitsBackward
 from plait.model import (
@@ -51,7 +52,7 @@ from plait.model import (
     Value,
     Window,
 )
-from plait.pauses import pause_async
+from plait.pauses import aside_if_async, pause_async
 from plait.store._async.abilities import feeding, leasable, overlaying, stating
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix
 
@@ -168,7 +169,7 @@ class AsyncSession:
         arguments.given(format=format, source=source, on_conflict=on_conflict)
         given = Given(new_id(), now_us(), id, format, source)
         (result,) = await self._append(
-            [prepare(message, given, self._rules)],
+            [await self._prepared(message, given)],
             parent=arguments.place("parent", parent),
             expect=_expect(expect_leaf, expect_version, on_moved),
             on_conflict=on_conflict,
@@ -199,7 +200,10 @@ class AsyncSession:
         """
         arguments.given(format=format, source=source, on_conflict=on_conflict)
         arguments.several("messages", messages)
-        new = self._prepare_all(messages, ids, format, source, own_ids=arguments.flag("own_ids", own_ids))
+        items = list(arguments.with_ids(messages, ids))
+        own_ids = arguments.flag("own_ids", own_ids)
+        work = partial(self._prepare_all, items, format, source, own_ids=own_ids)
+        new = await aside_if_async(partial(is_large, items), work)
         expect = _expect(expect_leaf, expect_version, on_moved)
         return await self._append(
             new,
@@ -210,17 +214,19 @@ class AsyncSession:
             state=arguments.maybe(arguments.mapping, "state", state),
         )
 
+    async def _prepared(self, message: MessageLike, given: Given) -> NewMessage:
+        return await aside_if_async(partial(is_large, message), partial(prepare, message, given, self._rules))
+
     def _prepare_all(
         self,
-        messages: Iterable[MessageLike],
-        ids: Iterable[str] | None,
+        items: list[tuple[MessageLike, str | None]],
         format: str | None,
         source: Source,
         *,
         own_ids: bool,
     ) -> list[NewMessage]:
         new: list[NewMessage] = []
-        for n, (message, id) in enumerate(arguments.with_ids(messages, ids)):
+        for n, (message, id) in enumerate(items):
             try:
                 given = Given(new_id(), now_us(), id, format, source, own_id=own_ids)
                 new.append(prepare(message, given, self._rules))
@@ -280,7 +286,7 @@ class AsyncSession:
         stored so already writes nothing. A foreign message without an id needs `id`.
         """
         arguments.given(format=format, source=source)
-        new = prepare(message, Given(new_id(), now_us(), id, format, source), self._rules)
+        new = await self._prepared(message, Given(new_id(), now_us(), id, format, source))
         if new.made_id:
             raise UsageError("the message has no id; pass id= to say which message it replaces")
         if overlays.may_echo([new]) and await echoes(self._store, self._ref, [new], source):
@@ -367,7 +373,7 @@ class AsyncSession:
         activate, parent = arguments.flag("activate", activate), arguments.maybe(arguments.id_asked, "parent", parent)
         created_at = arguments.maybe(arguments.moment, "created_at", created_at)
         given = Given(new_id(), now_us() if created_at is None else times.to_us(created_at), id, format, verbatim=True)
-        new = prepare(message, given, self._rules)
+        new = await self._prepared(message, given)
         if parent == new.id:
             raise UsageError(f"message {parent!r} cannot be its own parent")
         if overlays.may_echo([new]):

@@ -10,7 +10,7 @@ from plait import times
 from plait._sync import keeping, recording
 from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
-from plait.logic.chains import Chain, Dated, Overlaid, Transcript, chains
+from plait.logic.chains import ENTRY, OVERLAY, Chain, Dated, Overlaid, Transcript, chains, each
 from plait.logic.prepare import Rules
 from plait.model import Imported
 from plait.store._sync.abilities import merging, overlaying
@@ -36,6 +36,8 @@ FIELDS: Final[dict[str, Callable[[str, object], object]]] = {
 
 def check_transcript(transcript: Transcript) -> None:
     """Raise `UsageError` naming the field unless all that a transcript says of its session can be kept."""
+    for name in ("overlays", "values", "records"):
+        arguments.several(f"transcript.{name}", getattr(transcript, name, ()))
     for name, check in FIELDS.items():
         if not hasattr(transcript, name):
             raise arguments.refusal("transcript", f"one that plait.interchange read, with {name}", transcript)
@@ -46,7 +48,7 @@ def import_transcript(
     store: Store, target: SessionRef, transcript: Transcript, rules: Rules, at_us: int
 ) -> Imported:
     """Write a transcript into `target`; see `Sessions.import_transcript`."""
-    entries = Dated(transcript.entries)
+    entries = Dated(each(transcript, "entries", ENTRY))
     grouped = chains(entries, rules, at_us)
     if store.info(target) is None:
         return _into_new(store, target, transcript, grouped, entries, rules, at_us)
@@ -115,7 +117,7 @@ def _describe(store: Store, stage: SessionRef, transcript: Transcript, at_us: in
 
 def _lay_on(store: Store, target: SessionRef, transcript: Transcript, rules: Rules, at_us: int) -> None:
     """Lay the transcript's overlays on its messages; it is told of those whose range cannot be had."""
-    for brought in getattr(transcript, "overlays", ()):
+    for brought in each(transcript, "overlays", OVERLAY):
         try:
             new = overlays.brought(brought, at_us, rules.counter)
             added = overlaying(store).add_overlay(target, new, leaf=new.to_id)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from plait import times
 from plait.errors import PlaitError
-from plait.logic.chains import KeptValue, Valued
+from plait.logic.chains import VALUE, KeptValue, Valued, each
 from plait.model import Value
 from plait.pauses import pause
 from plait.store._sync.abilities import contextual
@@ -48,7 +48,7 @@ def _oldest_first(keeping: Contextual, ref: SessionRef, label: str, key: str) ->
 
 def bring_in(store: Store, ref: SessionRef, transcript: object, at_us: int) -> None:
     """Write the values that a transcript brings after those that are there already; see `Bringing`."""
-    brought: Iterable[KeptValue] = getattr(transcript, "values", ())
+    brought: Iterable[KeptValue] = each(transcript, "values", VALUE)
     bringing: Bringing | None = None
     for value in brought:
         if not callable(getattr(store, "write_value", None)):

@@ -104,7 +104,9 @@ class _Conversation:
         if hidden:
             self._unused[key] = node
         parent = cast(Json, node).get("parent") if isinstance(node, dict) else None
-        self._index.add(place or own, named(parent), id=own, line=self._line, at=n, hidden=hidden)
+        added = self._index.add(place or own, named(parent), id=own, line=self._line, at=n, hidden=hidden)
+        if not added and not hidden:
+            self._report.add(self._line, f"a node repeats the id {own!r}", str(key), lost=True)
 
     def _entries(self) -> Iterator[ImportEntry]:
         fallback = moment(self._value.get("create_time"))

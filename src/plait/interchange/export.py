@@ -77,6 +77,7 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     Importing what was written gives the same tree with the same ids, order, times and content.
     `NotFoundError` if there is no such session.
     """
+    arguments.refuse_async("session", session, "info")
     after_seq = arguments.maybe(arguments.seq, "after_seq", after_seq)
     info = session.info()
     if info is None:

@@ -28,6 +28,8 @@ _START = re.compile(r'\{\s*"')
 _fast = msgspec.json.Decoder().decode
 _MEND_UP_TO = 1 << 20
 _MEND_TRIES = 1000
+_MEND_OVER = 32
+"""How often the places of a torn line may be gone over on the average: each `{"` in it may be where a record begins."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -139,19 +141,23 @@ def _glued(damage: Record, is_record: Callable[[Json], bool]) -> Iterator[Record
     # Latin-1 keeps one character per byte, so that places in it are offsets.
     text, at = damage.raw.decode("latin-1"), 0
     decoder = json.JSONDecoder(parse_constant=_refuse)
+    room = _MEND_OVER * len(text)
     for _ in range(_MEND_TRIES):
-        start = _START.search(text, at)
-        if start is None:
+        found = _START.search(text, at)
+        if found is None or room < 0:
             return
-        at = start.start() + 1
+        start = found.start()
+        at = start + 1
         try:
-            end = decoder.raw_decode(text, start.start())[1]
-            raw = damage.raw[start.start() : end]
+            end = decoder.raw_decode(text, start)[1]
+            room -= end - start
+            raw = damage.raw[start:end]
             value = decode(raw)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            room -= getattr(error, "pos", len(text)) - start  # how far it was read
             continue
         if is_record(value):
-            yield Record(damage.line, damage.at + start.start(), raw, value)
+            yield Record(damage.line, damage.at + start, raw, value)
             at = end
 
 

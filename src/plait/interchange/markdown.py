@@ -9,6 +9,7 @@ from typing import IO, Protocol
 from plait import jsontext
 from plait.errors import NotFoundError
 from plait.interchange.export import Exported
+from plait.logic.arguments import refuse_async
 from plait.model import LEAF, Damaged, Json, Message, Parent, SessionInfo
 
 _BREAK = re.compile(r"\r\n?")
@@ -48,6 +49,7 @@ def write_markdown(session: Readable, file: IO[bytes], *, leaf: Parent = LEAF) -
     message is escaped, and a fence that a text leaves open is closed, so that no message speaks for
     another. `NotFoundError` if there is no such session.
     """
+    refuse_async("session", session, "info")
     info = session.info()
     if info is None:
         raise NotFoundError(f"there is no session {session.id!r} to export")

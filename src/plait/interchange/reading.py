@@ -13,6 +13,7 @@ from plait.errors import UsageError
 from plait.interchange import chatgpt, claude_code, cloudflare, lists, pi, plait_jsonl
 from plait.interchange.detect import KNOWN, detect
 from plait.interchange.values import Progress, Report, Transcript
+from plait.logic.arguments import refuse_async
 
 _READERS: Final[dict[str, Callable[[Path, Progress | None], Iterator[Transcript]]]] = {
     plait_jsonl.NAME: plait_jsonl.read,
@@ -76,6 +77,7 @@ def import_file(
 
     `session_id` names the session to import into, for a file that holds one.
     """
+    refuse_async("sessions", sessions, "import_transcript")
     transcripts = read(path, format=format, progress=progress)
     first = list(islice(transcripts, 1 if session_id is None else 2))
     if not first:

@@ -77,29 +77,34 @@ class Scanner:
             yield from self._child(key, start, self._base + self._pos, line, False)
 
     def _child(self, key: bytes, start: int, end: int, line: int, whole: bool) -> Iterator[Child]:
-        lead, size = self._trimmed(start, end)
+        lead, lines = self._blanks(start, end)
+        size = self._without_blanks(start + lead, end)
         if size:
-            yield Child(key, start + len(lead), size, line + lead.count(b"\n"), whole)
+            yield Child(key, start + lead, size, line + lines, whole)
 
-    def _trimmed(self, start: int, end: int) -> tuple[bytes, int]:
-        """The blanks before what lies between two offsets, and its size without blanks."""
-        lead, at = b"", start
+    def _blanks(self, start: int, end: int) -> tuple[int, int]:
+        """How many blanks come first between two offsets, and how many lines end in them."""
+        at, lines = start, 0
         while at < end:
             self._file.seek(at)
             piece = self._file.read(min(4096, end - at))
             blank = piece[: len(piece) - len(piece.lstrip())]
-            lead, at = lead + blank, at + len(piece)
+            at, lines = at + len(blank), lines + blank.count(b"\n")
             if len(blank) < len(piece):
                 break
-        size = end - start - len(lead)
+        return at - start, lines
+
+    def _without_blanks(self, start: int, end: int) -> int:
+        """The size of what lies between two offsets without the blanks at its end."""
+        size = end - start
         while size > 0:
             step = min(4096, size)
-            self._file.seek(start + len(lead) + size - step)
+            self._file.seek(start + size - step)
             tail = self._file.read(step)
             size -= step - len(tail.rstrip())
             if tail.strip():
                 break
-        return lead, size
+        return size
 
     def _key(self, start: int, end: int) -> bytes:
         self._file.seek(start)

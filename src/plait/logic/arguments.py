@@ -7,6 +7,7 @@ what it must be and what came. Numbers that only say "at most" may be as large a
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -232,6 +233,15 @@ def methods(name: str, value: object, *wanted: str) -> None:
     """An object with some methods."""
     if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in wanted):
         raise refusal(name, f"an object with the methods {', '.join(wanted)}", value)
+
+
+def refuse_async(name: str, value: object, method: str) -> None:
+    """Raise `UsageError` for something of the asynchronous face where files are read or written."""
+    if inspect.iscoroutinefunction(getattr(value, method, None)):
+        raise UsageError(
+            f"{name} is of plait.open_async, and files are read and written with plait.open: open the store with that "
+            "too, in a thread of its own (asyncio.to_thread)"
+        )
 
 
 def several(name: str, value: object) -> None:

@@ -12,6 +12,7 @@ from plait import formats
 from plait.errors import BlockTooLargeError, UsageError
 from plait.logic import arguments, ids, prompt
 from plait.logic.estimate import Counter, estimate_text, stamp
+from plait.logic.normal import normalized
 from plait.logic.providers import ContextProvider
 from plait.logic.shape import is_mapping
 
@@ -105,7 +106,7 @@ def check_label(label: object) -> str:
 
 def _has_brackets(label: str) -> bool:
     """Whether a label holds a bracket or quote of any width or alphabet."""
-    normal = unicodedata.normalize("NFKC", label)
+    normal = normalized("NFKC", label)
     return any(char in _NO_LABEL or unicodedata.category(char) in ("Ps", "Pe", "Pi", "Pf") for char in label + normal)
 
 
@@ -133,8 +134,8 @@ def check_apart(spec: BlockSpec, others: Iterable[BlockSpec]) -> None:
 
 def _folded(label: str) -> str:
     """What can be told apart of a header: not case, nor how wide a space is, nor what shows nothing."""
-    seen = "".join(char for char in unicodedata.normalize("NFKC", label.upper()) if not prompt.is_blank(char))
-    return " ".join(unicodedata.normalize("NFKC", seen.casefold()).split())
+    seen = "".join(char for char in normalized("NFKC", label.upper()) if not prompt.is_blank(char))
+    return " ".join(normalized("NFKC", seen.casefold()).split())
 
 
 def check_key(key: object, what: str = "key") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -127,6 +127,36 @@ class Recorded(Protocol):
     @property
     def records(self) -> Iterable[tuple[bytes, bytes]]: ...
     def unrecorded(self, key: bytes, reason: str) -> None: ...
+
+
+ENTRY: Final = ("id", "parent", "message", "format", "created_at")
+OVERLAY: Final = ("id", "kind", "from_id", "to_id", "summary", "tokens", "created_at", "stale")
+VALUE: Final = ("label", "key", "content", "description", "metadata", "tokens", "written_at", "version")
+"""What each thing says that a transcript brings."""
+
+
+def each(transcript: object, field: str, says: Sequence[str]) -> Iterator[Any]:
+    """What a transcript brings under `field`, nothing if it has none; `UsageError` for what is none of these."""
+    for n, item in enumerate(_several(transcript, field)):
+        if not all(hasattr(item, name) for name in says):
+            raise arguments.refusal(f"transcript.{field}[{n}]", f"an object with {', '.join(says)}", item)
+        yield item
+
+
+def pairs(transcript: object, field: str) -> Iterator[tuple[bytes, bytes]]:
+    """What a transcript brings under `field`, which is pairs of bytes."""
+    for n, item in enumerate(_several(transcript, field)):
+        match item:
+            case (bytes() as key, bytes() as body):
+                yield key, body
+            case _:
+                raise arguments.refusal(f"transcript.{field}[{n}]", "a pair of bytes, key and body", item)
+
+
+def _several(transcript: object, field: str) -> Iterable[Any]:
+    found = getattr(transcript, field, ())
+    arguments.several(f"transcript.{field}", found)
+    return found
 
 
 class Chain(Struct):

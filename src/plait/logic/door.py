@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from plait import jsontext
 from plait.errors import InvalidMessageError, InvalidMessageTypeError
@@ -14,6 +14,8 @@ from plait.logic.shape import is_list, is_mapping, is_object
 from plait.model import Attachment
 
 MAX_DEPTH = 200
+MAX_PATH = 500
+"""How much of a place is named, which may be as long as the message."""
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -43,10 +45,12 @@ def _boxes(box: Any) -> list[Any]:
 
 def culprit(message: Any) -> InvalidMessageError:
     """The error for the first value in `message` that cannot be kept, found by walking it."""
-    for path, value, depth in _walk(message):
-        error = _refusal(path or "message", value, depth)
-        if error is not None:
-            return error
+    for place, value in _walk(message):
+        refusal = _refusal(value, place.depth)
+        if refusal is not None:
+            error, why = refusal
+            path = str(place) or "message"
+            return error(f"{path} {why}", path=path)
     return _misplaced(message) or InvalidMessageError(
         "message does not read back as it was given; pass plain JSON values", path=""
     )
@@ -54,8 +58,9 @@ def culprit(message: Any) -> InvalidMessageError:
 
 def _misplaced(message: Any) -> InvalidMessageError | None:
     """The error for the first attachment in `message`, whose media have been taken out, or `None`."""
-    for path, value, _ in _walk(message):
+    for place, value in _walk(message):
         if isinstance(value, Attachment):
+            path = str(place)
             return InvalidMessageTypeError(
                 f"{path} is an attachment where none is looked for; it goes into an object inside `parts`, "
                 "at most 8 deep and one in each object, in the place of inline data",
@@ -64,53 +69,78 @@ def _misplaced(message: Any) -> InvalidMessageError | None:
     return None
 
 
-def _walk(message: Any) -> Iterator[tuple[str, Any, int]]:
-    """Each value in `message`, with its path and depth; no deeper than what is taken."""
-    stack: list[tuple[str, Any, int]] = [("", message, 0)]
+class _Place(NamedTuple):
+    """Where a value stands: under a key, or at a place of a list, of what stands above it."""
+
+    above: _Place | None = None
+    at: object = None
+    depth: int = 0
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        place = self
+        while place.above is not None:
+            steps.append(f"[{place.at}]" if type(place.at) is int else f".{_short(str(place.at))}")
+            place = place.above
+        return _short("".join(reversed(steps)).removeprefix("."))
+
+
+def _short(text: str) -> str:
+    """A path as it can be shown: keys may be as long as messages."""
+    return text if len(text) <= MAX_PATH else f"{text[: MAX_PATH - 1]}…"
+
+
+def _walk(message: Any) -> Iterator[tuple[_Place, Any]]:
+    """Each value in `message`, with its place; no deeper than what is taken."""
+    stack: list[tuple[_Place, Any]] = [(_Place(), message)]
     while stack:
-        path, value, depth = stack.pop()
-        yield path, value, depth
-        if depth >= MAX_DEPTH:
+        place, value = stack.pop()
+        yield place, value
+        if place.depth >= MAX_DEPTH:
             continue
         if is_mapping(value):
-            stack.extend((f"{path}.{key}" if path else str(key), item, depth + 1) for key, item in value.items())
+            stack.extend((_Place(place, str(key), place.depth + 1), item) for key, item in value.items())
         elif is_list(value):
-            stack.extend((f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value))
+            stack.extend((_Place(place, n, place.depth + 1), item) for n, item in enumerate(value))
 
 
-def _refusal(path: str, value: Any, depth: int) -> InvalidMessageError | None:
+Refusal: TypeAlias = tuple[type[InvalidMessageError], str]
+
+
+def _refusal(value: Any, depth: int) -> Refusal | None:
     """Why this very value (not what is in it) cannot be kept, or `None`."""
     if depth >= MAX_DEPTH and isinstance(value, Mapping | list):
-        return InvalidMessageError(f"{path[:200]} is nested more than {MAX_DEPTH} deep; flatten it", path=path)
+        return InvalidMessageError, f"is nested more than {MAX_DEPTH} deep; flatten it"
     if isinstance(value, float) and not math.isfinite(value):
-        return InvalidMessageError(f"{path} is {value}, which JSON cannot say; use null or a string", path=path)
+        return InvalidMessageError, f"is {value}, which JSON cannot say; use null or a string"
     if is_mapping(value):
-        return _key_refusal(path, value)
+        return _key_refusal(value)
     if isinstance(value, str) and _SPLIT_PAIR.search(value):
-        return InvalidMessageError(f"{path} has a character split into two surrogate halves; join them", path=path)
+        return InvalidMessageError, "has a character split into two surrogate halves; join them"
     if isinstance(value, int) and not _can_be_written(value):
-        return InvalidMessageError(f"{path} is an integer too long to write out; use a string", path=path)
+        return InvalidMessageError, "is an integer too long to write out; use a string"
     if value is None or isinstance(value, list | Enum | Attachment) or type(value) in (str, bool, int, float):
         return None
     kind = type(value).__name__
     for plain in (str, int, float):
         if isinstance(value, plain):
-            return InvalidMessageTypeError(f"{path} is a {kind}; pass a plain {plain.__name__}", path=path)
-    return InvalidMessageTypeError(f"{path} is a {kind}, which JSON cannot say; {_remedy(value)}", path=path)
+            return InvalidMessageTypeError, f"is a {kind}; pass a plain {plain.__name__}"
+    return InvalidMessageTypeError, f"is a {kind}, which JSON cannot say; {_remedy(value)}"
 
 
-def _key_refusal(path: str, value: Mapping[Any, Any]) -> InvalidMessageError | None:
+def _key_refusal(value: Mapping[Any, Any]) -> Refusal | None:
     for key in value:
         if isinstance(key, str) and _SPLIT_PAIR.search(key):
-            return InvalidMessageError(f"{path} has a key split into surrogate halves; join them", path=path)
+            return InvalidMessageError, "has a key split into surrogate halves; join them"
         if not isinstance(key, str):
-            kind = type(key).__name__
-            return InvalidMessageTypeError(
-                f"{path} has the key {key!r}, a {kind}; JSON keys are strings: use {str(key)!r}", path=path
+            said, kind = (_short(shown) for shown in (repr(key), type(key).__name__))
+            return (
+                InvalidMessageTypeError,
+                f"has the key {said}, a {kind}; JSON keys are strings: use {_short(str(key))!r}",
             )
     if isinstance(value, dict):
         return None
-    return InvalidMessageTypeError(f"{path} is a {type(value).__name__}; pass a plain dict", path=path)
+    return InvalidMessageTypeError, f"is a {type(value).__name__}; pass a plain dict"
 
 
 def _can_be_written(value: int) -> bool:

@@ -25,6 +25,7 @@ from plait.store.protocol import Media, NewMessage
 MAX_DEPTH = 8
 """How deep below `parts` media is looked for."""
 
+_MARK = re.compile("plait-media:[0-9]+:[0-9a-f]{64}")
 _DATA_URL = re.compile(r"data:([^,]*);base64,", re.DOTALL)
 
 
@@ -58,17 +59,18 @@ def cut_out(text: str, found: list[Payload]) -> tuple[str, tuple[Media, ...]] | 
     `None` if a mark is not there exactly once, because somebody wrote one into the message: such
     a message stays as it is, media inline.
     """
-    marks = [_mark(n, payload) for n, payload in enumerate(found)]
-    if any(text.count(mark) != 1 for mark in marks):
+    marks = {_mark(n, payload): payload for n, payload in enumerate(found)}
+    there = [run for run in _MARK.finditer(text) if run[0] in marks]
+    if sorted(run[0] for run in there) != sorted(marks):
         return None
     pieces: list[str] = []
     media: list[Media] = []
     at = start = 0
-    for place, n in sorted((text.index(mark), n) for n, mark in enumerate(marks)):
-        pieces.append(text[start:place])
-        at += place - start
-        start = place + len(marks[n])
-        payload = found[n]
+    for run in there:
+        pieces.append(text[start : run.start()])
+        at += run.start() - start
+        start = run.end()
+        payload = marks[run[0]]
         media.append(Media(at, payload.hash, payload.size, payload.data, payload.upload))
     return "".join([*pieces, text[start:]]), tuple(media)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,35 @@ class Given(Struct, frozen=True):
     source: Source = "server"
     verbatim: bool = False
     own_id: bool = True
+
+
+LARGE: Final = 256 << 10
+"""Preparing so many characters takes some milliseconds, and so does preparing a list or object with this many"""
+CHILD: Final = 64
+"""times its items."""
+
+
+def is_large(message: object) -> bool:
+    """Whether preparing this, a message or several, takes so long that an event loop should not wait for it."""
+    room, stack = LARGE, [message]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, Message):
+            room -= item.bytes
+        elif is_object(item):
+            room -= CHILD * len(item)
+            if room > 0:
+                stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            inside = cast("Sequence[object]", item)
+            room -= CHILD * len(inside)
+            if room > 0:
+                stack.extend(inside)
+        if room <= 0:
+            return True
+    return False
 
 
 def prepare(message: object, given: Given, rules: Rules) -> NewMessage:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from plait.logic.normal import normalized
 from plait.model import Block
 
 RULE: Final = "\u2550" * 46
@@ -144,7 +145,7 @@ def _is_structure(line: str) -> bool:
     """Whether a line reads as a rule (mostly signs that draw one), or as a header (a tag at its end)."""
     if line.isascii():
         return _is_rule(line) or ("]" in line and _ends_with_tag(line))
-    normal = unicodedata.normalize("NFKC", line)
+    normal = normalized("NFKC", line)
     return _is_rule(normal) or (normal != line and _is_rule(line)) or _ends_with_tag(normal)
 
 
@@ -214,11 +215,11 @@ def _reads_as(word: str, tag: str) -> bool:
 
 def imitates(line: str) -> str | None:
     """What of a header a line holds, anywhere: a tag in a bracket, or how full a block is; `None` for neither."""
-    seen = "".join(filter(_is_of_tag, unicodedata.normalize("NFKC", line)))
+    seen = "".join(filter(_is_of_tag, normalized("NFKC", line)))
     for n, char in enumerate(seen):
         if _opens(char) and any(_reads_as(seen[n + 1 : n + 1 + len(tag)], tag) for tag in TAGS):
             return "a tag such as [writable]"
-    if _USAGE.search(unicodedata.normalize("NFKC", line)):
+    if _USAGE.search(normalized("NFKC", line)):
         return "how full a block is"
     return None
 

@@ -14,11 +14,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 
+from plait.logic.normal import normalized
 from plait.logic.phrases import LONG_PHRASE, Phrases, Places, Token
 from plait.logic.shape import is_object
 
@@ -40,13 +40,6 @@ _MARKS: Final = (
 )
 _ACCENTS: Final = re.compile(f"[{_MARKS}]")
 _SPLIT: Final = re.compile(f"[{SPACELESS}]+|[{EMOJI}]+|[\x00\ud800-\udfff]+")
-_MARKED: Final = 64
-"""How many marks on one character are put in order together; nobody writes as many."""
-
-_RUN: Final = 2 * _MARKED
-_SYMBOLS: Final = re.compile(rf"[^\w\s]{{{_RUN},}}")
-"""A run of what is no letter, number or space: marks are among that."""
-
 _POINTS: Final = frozenset(
     map(chr, (*b"\xa0\xa1\xa7\xab\xb6\xb7\xbb\xbf", *range(0x2010, 0x2028), *range(0x2030, 0x205F)))
 )
@@ -104,18 +97,8 @@ codecs.register_error("plait.points", _spaces)
 
 
 def _folded(text: str) -> str:
-    normal = unicodedata.normalize if len(text) < _RUN else _normalized  # most are short, and many
-    plain = _ACCENTS.sub("", normal("NFKD", text.casefold()))
-    return _SPLIT.sub(_split, normal("NFKC", plain))
-
-
-def _normalized(form: Literal["NFKD", "NFKC"], text: str) -> str:
-    """The text in a normal form, in time for its length: Python sorts a run of marks in the square of it."""
-    if not any(map(unicodedata.combining, text[_RUN - 1 :: _RUN])):  # where a long run would be hit
-        return unicodedata.normalize(form, text)
-    runs = _SYMBOLS.finditer(text)
-    cuts = [at for run in runs for at in range(run.start() + _MARKED, run.end(), _MARKED)]
-    return "".join(unicodedata.normalize(form, text[at:to]) for at, to in pairwise([0, *cuts, len(text)]))
+    plain = _ACCENTS.sub("", normalized("NFKD", text.casefold()))
+    return _SPLIT.sub(_split, normalized("NFKC", plain))
 
 
 def _split(run: re.Match[str]) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+import plait
 from plait import AsyncSession, AsyncSessions, InvalidMessageError
 from plait.interchange import write_jsonl
 from tests.behaviour._async.helpers import dicts_of, read_back, readable
 from tests.behaviour.values import BAD_IDS, ENVELOPES, LONE, TEXTS, VALUES, everywhere, note
+from tests.dose import dose
 
 GIVEN = {**{f"text: {name}": text for name, text in TEXTS.items()}, **VALUES}
 
@@ -336,3 +338,23 @@ async def test_a_bad_message_id_is_refused_with_nothing_stored(chat: AsyncSessio
     with pytest.raises(InvalidMessageError):
         await chat.update({**note("m"), "id": id})
     assert await chat.info() is None
+
+
+async def test_what_is_refused_costs_no_more_than_it_is_and_is_named_shortly(chat: AsyncSession) -> None:
+    """A long key with very many items below it: each of their places would be named by it."""
+    wide: Any = {"role": "user", "parts": [{"type": "x", "z": float("nan"), "k" * 40_000: [0] * 40_000}]}
+    long: Any = {"role": "user", "parts": [{"type": "x", "k" * 40_000: {"a": float("nan")}}]}
+    odd: Any = {"role": "user", "parts": [{"type": "x", ("k" * 40_000,): 1}]}
+    for message in (wide, long, odd):
+        with pytest.raises(InvalidMessageError) as caught:
+            await chat.append(message)
+        assert len(str(caught.value)) < 2_000 and len(caught.value.path) <= 500
+    assert await chat.info() is None
+
+
+async def test_any_number_of_attachments_in_a_message_come_back(chat: AsyncSession) -> None:
+    count = dose(short=5_000, soak=50_000)
+    parts = [{"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{n:08d}"} for n in range(count)]
+    stored = (await chat.append({"role": "user", "parts": parts})).message
+    read = await chat.get(stored.id)
+    assert isinstance(read, plait.Message) and read.content["parts"] == parts

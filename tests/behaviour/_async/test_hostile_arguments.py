@@ -230,7 +230,11 @@ async def test_no_argument_of_opening_raises_but_a_plait_error(value: str) -> No
     assert os.listdir() == []
 
 
-@pytest.mark.parametrize("field", ["id", "name", "owner", "pinned", "metadata", "state", "created_at", "leaf", "count"])
+BROUGHT = ["entries", "overlays", "values", "records"]
+FIELDS = ["id", "name", "owner", "pinned", "metadata", "state", "created_at", "leaf", "count", *BROUGHT]
+
+
+@pytest.mark.parametrize("field", FIELDS)
 async def test_no_field_of_a_transcript_raises_but_a_plait_error(field: str) -> None:
     for what, make in HOSTILE.items():
         async with plait.open_async(":memory:") as sessions:
@@ -238,6 +242,17 @@ async def test_no_field_of_a_transcript_raises_but_a_plait_error(field: str) -> 
             before = await contents(sessions)
             if await outcome(sessions.import_transcript, "transcript", transcript(**{field: make()})) == "refusal":
                 assert await contents(sessions) == before, what
+
+
+@pytest.mark.parametrize("field", BROUGHT)
+async def test_nothing_that_a_transcript_brings_raises_but_a_plait_error(field: str) -> None:
+    for what, make in HOSTILE.items():
+        async with plait.open_async(":memory:") as sessions:
+            await fill(sessions)
+            before = await contents(sessions)
+            given = transcript(**{field: [make()]})
+            assert await outcome(sessions.import_transcript, "transcript", given) == "refusal", what
+            assert await contents(sessions) == before, what
 
 
 WRONG: list[tuple[str, Callable[[AsyncSessions], Any]]] = [

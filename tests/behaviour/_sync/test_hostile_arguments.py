@@ -230,7 +230,11 @@ def test_no_argument_of_opening_raises_but_a_plait_error(value: str) -> None:
     assert os.listdir() == []
 
 
-@pytest.mark.parametrize("field", ["id", "name", "owner", "pinned", "metadata", "state", "created_at", "leaf", "count"])
+BROUGHT = ["entries", "overlays", "values", "records"]
+FIELDS = ["id", "name", "owner", "pinned", "metadata", "state", "created_at", "leaf", "count", *BROUGHT]
+
+
+@pytest.mark.parametrize("field", FIELDS)
 def test_no_field_of_a_transcript_raises_but_a_plait_error(field: str) -> None:
     for what, make in HOSTILE.items():
         with plait.open(":memory:") as sessions:
@@ -238,6 +242,17 @@ def test_no_field_of_a_transcript_raises_but_a_plait_error(field: str) -> None:
             before = contents(sessions)
             if outcome(sessions.import_transcript, "transcript", transcript(**{field: make()})) == "refusal":
                 assert contents(sessions) == before, what
+
+
+@pytest.mark.parametrize("field", BROUGHT)
+def test_nothing_that_a_transcript_brings_raises_but_a_plait_error(field: str) -> None:
+    for what, make in HOSTILE.items():
+        with plait.open(":memory:") as sessions:
+            fill(sessions)
+            before = contents(sessions)
+            given = transcript(**{field: [make()]})
+            assert outcome(sessions.import_transcript, "transcript", given) == "refusal", what
+            assert contents(sessions) == before, what
 
 
 WRONG: list[tuple[str, Callable[[Sessions], Any]]] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -325,23 +326,38 @@ def last_row(ranges: Iterable[Range]) -> Plan[Row | None]:
     return None
 
 
-def last_at(key: int) -> Plan[Row | None]:
-    """The newest surviving (key, id) of the path that ends at a place; one look in nearly all cases."""
+Known: TypeAlias = dict[tuple[int, int], Row | None]
+"""What `last_at` found from places in strands of which nothing is left before them."""
+
+
+def last_at(key: int, known: Known | None = None) -> Plan[Row | None]:
+    """The newest surviving (key, id) of the path that ends at a place; one look in nearly all cases.
+
+    Who asks for many passes what is `known` on: the branches at one place may all hang below a long
+    row of strands that deletes have emptied.
+    """
     strand, seq = strand_of(key), seq_of(key)
-    seen: set[tuple[int, int]] = set()
-    while strand and (strand, seq) not in seen:  # twice at one place only in a damaged file
+    known = {} if known is None else known
+    passed: list[tuple[int, int]] = []
+    found: Row | None = None
+    while strand and (strand, seq) not in known:
         rows = yield Ask("last_in_range", (key_of(strand, 0), key_of(strand, seq)))
         if rows:
-            return rows[0]  # type: ignore[no-any-return]
-        seen.add((strand, seq))
+            found = rows[0]
+            break
+        passed.append((strand, seq))
+        known[strand, seq] = None  # twice at one place only in a damaged file
         forks = yield Ask("find_strand", (strand,))
         strand, seq = (forks[0][1], min(seq, forks[0][2])) if forks else (0, 0)
-    return None
+    else:
+        found = known.get((strand, seq))
+    known.update(dict.fromkeys(passed, found))
+    return found
 
 
-def parent_of(key: int) -> Plan[Row | None]:
+def parent_of(key: int, known: Known | None = None) -> Plan[Row | None]:
     """The (key, id) of the message a message answers, `None` for a root."""
-    return last_at(key - 1)
+    return last_at(key - 1, known)
 
 
 def locate(head: Head) -> Plan[None]:

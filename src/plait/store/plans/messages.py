@@ -195,9 +195,9 @@ def with_media(key: int, body: str) -> Plan[str | None]:
     return media.inline(body, [(at, payloads[attachment]) for _, attachment, at, _ in refs])
 
 
-def with_parent(row: Row) -> Plan[Message | Damaged]:
+def with_parent(row: Row, known: common.Known | None = None) -> Plan[Message | Damaged]:
     """The message of a row that was fetched by its key alone."""
-    parent = yield from common.parent_of(row[KEY])
+    parent = yield from common.parent_of(row[KEY], known)
     return (yield from build_one(row, parent[1] if parent else None))
 
 

@@ -246,8 +246,9 @@ def leaves(ref: SessionRef) -> Plan[Found]:
     found: Found = []
     if head is not None:
         tree = Tree(Strand(*row) for row in (yield Ask("strands", (head.incarnation,), heavy=True)))
+        known: common.Known = {}
         for row in (yield from rows_of(tree.leaves())):
-            found.append((yield from messages.with_parent(row)))
+            found.append((yield from messages.with_parent(row, known)))
     return found
 
 
@@ -259,10 +260,11 @@ def everything(ref: SessionRef, *, after_seq: int, limit: int, budget_bytes: int
     keys = yield from next_keys(head, after_seq, limit, budget_bytes)
     found: Found = []
     last_ids: dict[int, str] = {}
+    known: common.Known = {}
     for row in (yield from rows_of(keys)):
         strand = strand_of(row[messages.KEY])
         if strand not in last_ids:
-            parent = yield from common.parent_of(row[messages.KEY])
+            parent = yield from common.parent_of(row[messages.KEY], known)
             parent_id = parent[1] if parent else None
         else:
             parent_id = last_ids[strand]

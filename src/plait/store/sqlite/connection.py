@@ -23,7 +23,8 @@ JournalMode = Literal["wal", "delete"]
 APPLICATION_ID = 0x706C6169  # "plai"
 PAGE_SIZE = 8192
 MEMORY = ":memory:"
-SYNCHRONOUS: dict[Durability, str] = {"strict": "FULL", "process": "NORMAL", "relaxed": "OFF"}
+SYNCHRONOUS: dict[Durability, str] = {"strict": "EXTRA", "process": "NORMAL", "relaxed": "OFF"}
+"""With EXTRA a commit without a log also waits for the folder that its journal was removed from; with a log it is FULL."""
 JOURNAL_IN_MEMORY = "PRAGMA temp_store = MEMORY"
 """For short transactions: a statement of many rows keeps the pages it changes, in a file on disk unless told not to."""
 STATEMENT_CACHE = 200
@@ -192,10 +193,10 @@ def patiently(settings: Settings, step: Callable[[], T]) -> T:
 
 def _set_journal(connection: apsw.Connection, settings: Settings) -> str:
     """Set page size and journal mode where they are not set; answers the mode in force."""
+    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # of a new file; another stays as it is
     current = str(connection.execute("PRAGMA journal_mode").fetchall()[0][0])
     if current == settings.journal_mode:
         return current
-    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
     return str(connection.execute(f"PRAGMA journal_mode = {settings.journal_mode}").fetchall()[0][0])
 
 

@@ -151,7 +151,7 @@ async def langgraph(sessions: AsyncSessions, turn: Turn) -> None:
     from langchain_core.outputs import ChatGeneration, ChatResult
     from langchain_core.tools import StructuredTool
 
-    from plait.adapters.langchain import PlaitChatMessageHistory, tools_async
+    from plait.adapters.langchain import PlaitCompaction, tools_async
     from plait.adapters.langgraph import PlaitSaver
 
     class Scripted(BaseChatModel):
@@ -182,14 +182,16 @@ async def langgraph(sessions: AsyncSessions, turn: Turn) -> None:
 
     chat = chat_of(sessions)
     weather = StructuredTool.from_function(coroutine=turn.weather, name="weather", description="The weather.")
+    saver = PlaitSaver(user_of(sessions))
     agent: Any = create_agent(
         Scripted(),
         [weather, *await tools_async(chat)],
         system_prompt=await chat.freeze_system_prompt(),
-        checkpointer=PlaitSaver(user_of(sessions)),
+        middleware=[PlaitCompaction(user_of(sessions), summary_model=None)],
+        checkpointer=saver,
     )
     config: Any = {"configurable": {"thread_id": ID}}
-    asked = {"messages": [*await PlaitChatMessageHistory(chat).aget_messages(), HumanMessage(turn.asked)]}
+    asked = {"messages": [*await saver.amessages(config), HumanMessage(turn.asked)]}
     if turn.stream:
         async for _ in agent.astream(asked, config, stream_mode="messages", durability="sync"):
             pass

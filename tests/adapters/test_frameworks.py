@@ -85,6 +85,34 @@ async def test_a_conversation_goes_on_under_another_framework_and_comes_back(
         assert await sessions.doctor() == []
 
 
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(NAMES, 2)))
+async def test_a_compacted_conversation_goes_on_under_another_framework_and_comes_back(
+    first: str, second: str, tmp_path: Path
+) -> None:
+    """The summary is shown once and in its place, whoever asks, and is nobody's message; Claude Code is sent the whole."""
+    needs(first, second)
+    async with plait.open_async(tmp_path / "store.db", durability="process") as sessions:
+        chat = chat_of(sessions)
+        await have(sessions, first, "Lyon, Oslo?", weather_in("Lyon", "Oslo"), "Sun.")
+        _, covered, *_, last = [message async for message in chat.history()]
+        await chat.add_overlay(covered.id, last.id, summary="They spoke of sun.")
+        hidden = [words for _, words in [*both("Lyon", "Oslo"), ("model", "Sun.")]]
+        gone_on: list[Shown] = []
+        turns = [(second, "Rome, Nice?", "Sun too."), (first, "Thanks.", "Welcome."), (second, "Bye.", "Goodbye.")]
+        for name, asked, answer in turns:
+            turn = await have(sessions, name, asked, answer)
+            gone_on.append(("user", asked))
+            question, *covering = in_turns(turn.shown[-1])[: -len(gone_on)]
+            assert question == ("user", "Lyon, Oslo?") and turn.shown[-1][-len(gone_on) :] == gone_on
+            whole = name == "claude"
+            assert [words.splitlines()[-1] for _, words in covering] == (hidden if whole else ["They spoke of sun."])
+            gone_on.append(("model", answer))
+        path = [message async for message in chat.transcript()]
+        assert (await chat.totals()).messages == len(path), "nothing is stored twice, on this branch or another"
+        assert "They spoke of sun." not in [m.text for m in path if isinstance(m, plait.Message)]
+        assert len(await chat.leaves()) == 1 and await sessions.doctor() == []
+
+
 @pytest.mark.parametrize("how", ["whole", "streamed"])
 @pytest.mark.parametrize("first", NAMES)
 async def test_a_run_killed_between_call_and_result_goes_on_in_another_process_under_every_framework(

@@ -138,6 +138,135 @@ def test_a_turn_is_compacted_in_its_middle_and_what_the_summaries_used_is_counte
     assert info is not None and info.usage.input_tokens == 70 * len(summary.seen)
 
 
+def question_of_openais(n: int, words: int = 1) -> list[dict[str, Any]]:
+    """A turn that LangChain has as two messages: a thought and an answer are one."""
+    text = [{"type": "output_text", "text": f"answer {n} " + "word " * words, "annotations": []}]
+    return [
+        {"role": "user", "content": f"question {n} " + "word " * words},
+        {"type": "reasoning", "id": f"rs_{n}", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "message", "role": "assistant", "id": f"msg{n}", "status": "completed", "content": text},
+    ]
+
+
+@pytest.mark.parametrize("words", [20, 150, 200])
+def test_a_thread_of_another_framework_is_summarized_once_and_sent_with_it(
+    sessions: plait.Sessions, words: int
+) -> None:
+    """Wherever the summary ends among the rows that one message was made of."""
+    chat = sessions.session("thread")
+    for n in range(10):
+        chat.append_many(question_of_openais(n, words), own_ids=True)
+    model = Scripted(say=lambda messages: AIMessage("word"), seen=[])
+    summary = Scripted(say=lambda messages: AIMessage("They talked about words."), seen=[])
+    trigger = {"trigger_tokens": 10 * words, "keep_recent_tokens": 4 * words}
+    middleware = PlaitCompaction(sessions, summary_model=summary, **trigger)
+    saver = PlaitSaver(sessions)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    agent.invoke({"messages": [*saver.messages(CONFIG), HumanMessage("Go on.")]}, CONFIG)
+    assert len(summary.seen) == len(chat.overlays()) == 1
+    assert sum("They talked about words." in str(m.content) for m in model.seen[0]) == 1
+    assert len(model.seen[0]) < 15 and model.seen[0][0].content.startswith("question 0")
+
+
+@pytest.mark.parametrize(("first", "last", "shown"), [
+    (0, 5, ["SUMMARY", "question 2", "answer 2", "Go on."]),  # to the end of a reply of two rows
+    (0, 4, ["SUMMARY", "answer 1", "question 2", "answer 2", "Go on."]),  # to the middle of one, which stays
+    (1, 5, ["question 0", "SUMMARY", "question 2", "answer 2", "Go on."]),
+    (2, 5, ["question 0", "answer 0", "SUMMARY", "question 2", "answer 2", "Go on."]),  # from the middle of one
+    (4, 4, ["question 0", "answer 0", "question 1", "answer 1", "question 2", "answer 2", "Go on."]),
+])  # fmt: skip
+def test_a_summary_stands_for_the_messages_that_it_covers_whole(
+    sessions: plait.Sessions, first: int, last: int, shown: list[str]
+) -> None:
+    chat = sessions.session("thread")
+    rows = chat.append_many([item for n in range(3) for item in question_of_openais(n)], own_ids=True)
+    chat.add_overlay(rows[first].id, rows[last].id, summary="SUMMARY")
+    seen = sent(sessions, "Go on.")
+    assert [said(message) for message in seen] == shown
+
+
+def test_no_call_is_sent_without_its_results_whatever_is_covered(sessions: plait.Sessions) -> None:
+    chat = sessions.session("thread")
+    calls = [{"type": "function_call", "call_id": c, "name": "f", "arguments": "{}"} for c in "ab"]
+    results = [{"type": "function_call_output", "call_id": c, "output": f"result {c}"} for c in "ab"]
+    rows = chat.append_many([{"role": "user", "content": "question"}, *calls, *results])
+    whole = ["question", "", "result a", "result b", "Go on."]
+    for first, last, shown in (
+        (2, 4, whole),  # one of the calls that are one message stays, so all results stay
+        (3, 4, whole),
+        (1, 3, ["question", "SUMMARY", "Go on."]),  # a result does not stay without its call
+        (1, 4, ["question", "SUMMARY", "Go on."]),
+    ):
+        overlay = chat.add_overlay(rows[first].id, rows[last].id, summary="SUMMARY").overlay
+        assert [said(message) for message in sent(sessions, "Go on.", thread=f"thread {first} {last}")] == shown
+        chat.remove_overlay(overlay.id)
+
+
+def said(message: BaseMessage) -> str:
+    """Its last line, without the words that make it long."""
+    return message.text.splitlines()[-1].replace(" word ", "") if message.text else ""
+
+
+def sent(sessions: plait.Sessions, asked: str, thread: str = "thread") -> list[BaseMessage]:
+    """What the model of a graph is sent that goes on with a session."""
+    model = Scripted(say=lambda messages: AIMessage("word"), seen=[])
+    chat = sessions.session("thread")
+    config: Any = {"configurable": {"thread_id": thread}}
+    if thread != "thread":
+        chat.fork(thread)
+    middleware = PlaitCompaction(sessions, summary_model=None)
+    saver = PlaitSaver(sessions)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    agent.invoke({"messages": [*saver.messages(config), HumanMessage(asked)]}, config)
+    return model.seen[0]
+
+
+def test_what_others_said_joins_a_thread_with_a_summary_at_its_end(sessions: plait.Sessions) -> None:
+    model = Scripted(say=lambda messages: AIMessage(f"answer {len(model.seen) - 1}"), seen=[])
+    middleware, saver = PlaitCompaction(sessions, summary_model=None), PlaitSaver(sessions)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    for n in range(3):
+        agent.invoke({"messages": [HumanMessage(f"question {n}")]}, CONFIG)
+    chat = sessions.session("thread")
+    rows = list(chat.transcript())
+    chat.add_overlay(rows[2].id, rows[3].id, summary="SUMMARY")
+    chat.append_many(question_of_openais(3))
+    for fresh in (saver, PlaitSaver(sessions)):
+        assert fresh.messages({"configurable": {"thread_id": "absent"}}) == []
+        agent = create_agent(model, [], middleware=[middleware], checkpointer=fresh)
+        agent.invoke({"messages": [*fresh.messages(CONFIG), HumanMessage("Go on.")]}, CONFIG)
+    before = ["question 0", "answer 0", "SUMMARY", "question 2", "answer 2", "question 3", "answer 3", "Go on."]
+    assert [[said(message) for message in seen] for seen in model.seen[3:]] == [before, [*before, "answer 3", "Go on."]]
+    assert len(agent.get_state(CONFIG).values["messages"]) == 3 * 2 + 2 + 2 * 2
+    assert (chat.totals().messages, len(list(chat.leaves()))) == (3 * 2 + 3 + 2 * 2, 1)
+
+
+def test_what_is_archived_is_neither_sent_nor_given_to_a_graph(sessions: plait.Sessions) -> None:
+    chat = sessions.session("thread")
+    rows = chat.append_many([item for n in range(2) for item in question_of_openais(n)])
+    saver = PlaitSaver(sessions)
+    assert [said(message) for message in saver.messages(CONFIG)] == ["question 0", "answer 0", "question 1", "answer 1"]
+    sent(sessions, "Go on.")
+    chat.archive(rows[0].id, rows[2].id)
+    assert [said(message) for message in saver.messages(CONFIG)] == ["question 1", "answer 1", "Go on.", "word"]
+    assert [said(message) for message in sent(sessions, "And?")] == ["question 1", "answer 1", "Go on.", "word", "And?"]
+
+
+def test_a_summary_that_the_graph_has_no_place_for_is_not_laid_and_that_is_said(
+    sessions: plait.Sessions, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = sessions.session("thread")
+    chat.append_many([item for n in range(9) for item in question_of_openais(n, 100)])
+    model = Scripted(say=lambda messages: AIMessage("word"), seen=[])
+    summary = Scripted(say=lambda messages: AIMessage("SUMMARY"), seen=[])
+    middleware = PlaitCompaction(sessions, summary_model=summary, trigger_tokens=200, keep_recent_tokens=100)
+    saver = PlaitSaver(sessions)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    agent.invoke({"messages": [*saver.messages(CONFIG)[-6:], HumanMessage("Go on.")]}, CONFIG)
+    assert len(model.seen[0]) == 7 and "SUMMARY" not in str(model.seen[0])
+    assert "is not sent" in caplog.text
+
+
 def test_a_summary_that_fails_does_not_stop_the_agent(sessions: plait.Sessions) -> None:
     def fail(messages: Any) -> Any:
         raise RuntimeError("no summary today")

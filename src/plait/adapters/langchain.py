@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import plait
@@ -16,13 +16,13 @@ from plait.errors import UsageError
 try:
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.chat_history import BaseChatMessageHistory
-    from langchain_core.messages import BaseMessage, HumanMessage
+    from langchain_core.messages import BaseMessage
     from langchain_core.messages.utils import count_tokens_approximately
     from langchain_core.tools import StructuredTool
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     from langgraph.config import get_config
 
-    from plait.adapters.langgraph import rows
+    from plait.adapters.langgraph import overlays, rows
 except ImportError as error:
     raise extras.missing("langchain", error) from error
 
@@ -33,7 +33,6 @@ __all__ = ["PlaitChatMessageHistory", "PlaitCompaction", "tools", "tools_async"]
 
 log = logging.getLogger("plait")
 _SERDE: Final = JsonPlusSerializer()
-SUMMARY: Final = "Summary of the conversation until here:"
 
 
 class PlaitChatMessageHistory(BaseChatMessageHistory):
@@ -131,11 +130,12 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         if thread_id is None:
             return handler(request)
         session = self._sessions.session(thread_id)
-        shown = _laid(request.messages, session.overlays())
+        shown, _ = self._laid(session, request.messages)
         if self._count(shown) > self._trigger:
             try:
-                session.on_compaction(self._function(lambda prompt: self._summarize(session, prompt))).compact()
-                shown = _laid(request.messages, session.overlays())
+                done = session.on_compaction(self._function(lambda prompt: self._summarize(session, prompt))).compact()
+                shown, lost = self._laid(session, request.messages)
+                _say(thread_id, done, lost)
             except plait.PlaitError as error:
                 log.warning("thread %r is not compacted: %s", thread_id, error)
         return handler(request.override(messages=shown))
@@ -148,14 +148,25 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         if thread_id is None:
             return await handler(request)
         session = self._sessions.session(thread_id)
-        shown = _laid(request.messages, await session.overlays())
+        shown, _ = await self._alaid(session, request.messages)
         if self._count(shown) > self._trigger:
             try:
-                await session.on_compaction(self._function(lambda prompt: self._asummarize(session, prompt))).compact()
-                shown = _laid(request.messages, await session.overlays())
+                function = self._function(lambda prompt: self._asummarize(session, prompt))
+                done = await session.on_compaction(function).compact()
+                shown, lost = await self._alaid(session, request.messages)
+                _say(thread_id, done, lost)
             except plait.PlaitError as error:
                 log.warning("thread %r is not compacted: %s", thread_id, error)
         return await handler(request.override(messages=shown))
+
+    def _laid(self, session: plait.Session, messages: list[Any]) -> overlays.Laid:
+        on_path = session.overlays()
+        return overlays.laid(messages, on_path, overlays.spans_of(session.transcript() if on_path else ()))
+
+    async def _alaid(self, session: plait.AsyncSession, messages: list[Any]) -> overlays.Laid:
+        on_path = await session.overlays()
+        path = [row async for row in session.transcript()] if on_path else []
+        return overlays.laid(messages, on_path, overlays.spans_of(path))
 
     def _summarize(self, session: plait.Session, prompt: str) -> str:
         answer = self._model.invoke(prompt)
@@ -182,28 +193,15 @@ def _thread() -> str | None:
     return None if thread_id is None else str(thread_id)
 
 
-def _laid(messages: list[Any], overlays: Sequence[plait.Overlay]) -> list[Any]:
-    """The messages with each summary in the place of those it covers, the newest summary over all others."""
-    places = {message.id: n for n, message in enumerate(messages) if getattr(message, "id", None)}
-    covered: dict[int, tuple[int, plait.Overlay]] = {}
-    for overlay in overlays:
-        first, last = places.get(overlay.from_id), places.get(overlay.to_id)
-        if overlay.summary is not None and first is not None and last is not None:
-            covered = {at: item for at, item in covered.items() if not first <= at <= last}
-            covered[first] = (last, overlay)
-    return list(_over(messages, covered))
-
-
-def _over(messages: list[Any], covered: dict[int, tuple[int, plait.Overlay]]) -> Iterator[Any]:
-    at = 0
-    while at < len(messages):
-        if at in covered:
-            last, overlay = covered[at]
-            yield HumanMessage(f"{SUMMARY}\n{overlay.summary}", id=overlay.id, name="summary")
-            at = last + 1
-        else:
-            yield messages[at]
-            at += 1
+def _say(thread_id: str, done: plait.Compacted, lost: plait.Overlay | None) -> None:
+    """Say so if a summary was paid for and covers what the graph's state does not have."""
+    if done.done and lost is not None:
+        log.warning(
+            "thread %r: the summary %s is not sent, for the graph's messages have not both ends of what it covers: "
+            "they go out as they are. Begin a run with PlaitSaver.messages(config) if another framework went on",
+            thread_id,
+            lost.id,
+        )
 
 
 def _text(answer: Any) -> str:

@@ -78,6 +78,19 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         """See `get_tuple`."""
         return await self._arun(self._get(config))  # type: ignore[no-any-return]
 
+    def messages(self, config: RunnableConfig) -> builtins.list[BaseMessage]:
+        """What the thread's session holds, for the input of a run that goes on with what other frameworks said.
+
+        All messages of the active path as a model may be sent them, root first; none if there is no such thread. Those that
+        the graph's state has already keep their ids, so they are not added to it again. Summaries are no messages of it:
+        what they cover comes as it was, and `PlaitCompaction` lays them on each request. What is archived is left out.
+        """
+        return self._run(self._messages(config))  # type: ignore[no-any-return]
+
+    async def amessages(self, config: RunnableConfig) -> builtins.list[BaseMessage]:
+        """See `messages`."""
+        return await self._arun(self._messages(config))  # type: ignore[no-any-return]
+
     def list(
         self,
         config: RunnableConfig | None,
@@ -370,6 +383,14 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         if body is None:
             return None
         return (yield from self._tuple(thread_id, namespace, id, body, remember=True))
+
+    def _messages(self, config: RunnableConfig) -> Work[builtins.list[BaseMessage]]:
+        thread_id, _ = _place(config)
+        overlays = yield on(thread_id, "overlays")
+        hidden = [one for one in overlays if one.summary is None]
+        path = yield all_of(thread_id, "transcript")
+        shown = (row for row in path if not any(one.from_seq <= row.seq <= one.to_seq for one in hidden))
+        return [rows.restore(item, self.serde) for item in plait.messages_as(plait.legal_view(shown), "langchain")]
 
     def _tuple(
         self, thread_id: str, namespace: str, id: str, body: bytes, *, remember: bool = False

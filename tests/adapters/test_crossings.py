@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from plait import formats
 from plait.model import Json
 from tests.dose import dose
 from tests.unit import test_crossing as crossing
+from tests.unit import test_crossing_between as between
 from tests.unit.test_crossing import conversations, foreign
 
 MANY = settings(max_examples=dose(short=15, soak=1000), deadline=None)
@@ -109,6 +111,74 @@ def test_adk_takes_the_events(contents: list[Json]) -> None:
     events = pytest.importorskip("google.adk.events", reason="needs Google ADK: pip install 'plait[adk]'")
     for event in written(encodable(contents), "adk"):
         assert events.Event.model_validate(event).content.parts
+
+
+@pytest.mark.parametrize(("source", "feature"), between.CASES)
+def test_what_another_framework_wrote_is_taken_too(source: str, feature: str) -> None:
+    """The same validators, for messages as frameworks themselves write them."""
+    contents = between.SOURCES[source][feature]
+    checks = {as_: check for as_, made in VALIDATORS.items() if as_ != source and (check := made()) is not None}
+    if not checks:
+        pytest.skip("needs a framework: pip install 'plait[openai]', say")
+    for as_, check in checks.items():
+        for item in plait.messages_as(crossing.read(contents), as_, session_id="s"):  # type: ignore[arg-type]
+            check(item)
+
+
+def adapter_of(kind: str, module: str, name: str) -> Any:
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ImportError:
+        return None
+    from pydantic import TypeAdapter
+
+    return _ADAPTERS.setdefault(kind, found if isinstance(found, TypeAdapter) else TypeAdapter(found))
+
+
+def of_openai() -> Any:
+    adapter = adapter_of("openai", "openai.types.responses", "ResponseInputItemParam")
+    return adapter and adapter.validate_python
+
+
+def of_pydantic_ai() -> Any:
+    adapter = adapter_of("pydantic-ai", "pydantic_ai.messages", "ModelMessagesTypeAdapter")
+    return adapter and (lambda item: adapter.validate_json(json.dumps([item])))
+
+
+def of_anthropic() -> Any:
+    adapter = adapter_of("claude", "anthropic.types", "MessageParam")
+    return adapter and (lambda item: adapter.validate_python(item["message"]))
+
+
+def of_interfaces() -> Any:
+    adapter = adapter_of("ui", "pydantic_ai.ui.vercel_ai.request_types", "UIMessage")
+    return adapter and adapter.validate_python
+
+
+def of_langchain() -> Any:
+    try:
+        from langchain_core.messages import messages_from_dict
+    except ImportError:
+        return None
+    return lambda item: messages_from_dict([item])[0].content_blocks
+
+
+def of_adk() -> Any:
+    try:
+        from google.adk.events import Event
+    except ImportError:
+        return None
+    return Event.model_validate
+
+
+VALIDATORS = {
+    "openai": of_openai,
+    "pydantic-ai": of_pydantic_ai,
+    "claude": of_anthropic,
+    "ui": of_interfaces,
+    "langchain": of_langchain,
+    "adk": of_adk,
+}
 
 
 def test_a_langchain_agents_calls_and_results_are_its_own_objects() -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import plait
 from plait import formats, jsontext, times
 from plait.formats.crossing import NAMES
-from plait.formats.pieces import Call, Media, Result, Said, Thought, Words, said_by, tokens_used
+from plait.formats.pieces import Call, Media, Result, Said, Thought, Words, joined, own_of, said_by
+from plait.logic.usage import tokens_used
 from plait.model import Damaged, Json, Message
 from tests.docs.pages import DOCS
 from tests.dose import dose
@@ -90,7 +91,10 @@ def calls(found: list[Said]) -> Any:
 
 
 def by_provider(found: list[Said]) -> Any:
-    return [piece.name for one in found for piece in one.pieces if isinstance(piece, Call) and piece.by_provider]
+    """Each call that a provider ran, with what it got, which may stand apart in the same reply."""
+    joined(found)
+    ran = [piece for one in found for piece in one.pieces if isinstance(piece, Call) and piece.by_provider]
+    return [(piece.name, piece.input, piece.result.output if piece.result else None) for piece in ran]
 
 
 def results(found: list[Said]) -> list[Result]:
@@ -105,12 +109,23 @@ def spoken_media(found: list[Said]) -> Any:
     return [(one.kind, *item) for one in found for item in media(one.pieces)]
 
 
+def of_google(kinds: Any) -> Any:
+    """The signatures of Google's on pieces of these kinds."""
+
+    def look(found: list[Said]) -> Any:
+        pieces = [piece for one in found for piece in one.pieces if isinstance(piece, kinds)]
+        return [own["thoughtSignature"] for piece in pieces if (own := own_of(piece, "google"))]
+
+    return look
+
+
 def thoughts(found: list[Said]) -> Any:
     return [(piece.text, piece.own) for one in found for piece in one.pieces if isinstance(piece, Thought)]
 
 
 OPENAI = {"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "gAAA"}}
 ANTHROPIC = {"anthropic": {"signature": "EqQB"}}
+GOOGLE = {"google": {"thoughtSignature": "U0lH"}}
 USED = {"metadata": {"usage": {"inputTokens": 7, "outputTokens": 3}}}
 
 FEATURES: dict[str, tuple[list[Json], Any]] = {
@@ -152,6 +167,17 @@ FEATURES: dict[str, tuple[list[Json], Any]] = {
     "reasoning signed by Anthropic": (
         turn({"type": "reasoning", "text": "Hm.", "providerMetadata": ANTHROPIC}, {"type": "text", "text": "x"}),
         thoughts,
+    ),
+    "Google's signatures on calls": (
+        tool_turn(result("c1", "sun"), calls=({**call("c1"), "callProviderMetadata": GOOGLE},)),
+        of_google(Call),
+    ),
+    "Google's signatures on thoughts and words": (
+        turn(
+            {"type": "reasoning", "text": "Hm.", "providerMetadata": GOOGLE},
+            {"type": "text", "text": "x", "providerMetadata": GOOGLE},
+        ),
+        of_google((Thought, Words)),
     ),
     "calls that the provider ran": (
         turn({**call("w1", "web_search"), "providerExecuted": True, "state": "output-available", "output": "found"}),

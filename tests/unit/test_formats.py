@@ -289,7 +289,7 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
         ),
         (
             {"type": "document", "source": {"type": "url", "url": "https://x/a.pdf"}},
-            {"type": "file", "mediaType": "application/octet-stream", "url": "https://x/a.pdf"},
+            {"type": "file", "mediaType": "application/pdf", "url": "https://x/a.pdf"},
         ),
         ({"type": "document", "source": {"type": "text", "data": "Hi"}}, {"type": "text", "text": "Hi"}),
         (

@@ -13,6 +13,9 @@ _OWN: Final = ("author", "invocationId", "branch")
 _ASKING: Final = ("adk_request_confirmation", "adk_request_credential", "adk_framework")
 """Calls of no tool: with them ADK asks whoever runs it, and shows them to no model, nor the answers (ADK 2.13)."""
 
+CODE: Final = "code_execution"
+"""The tool by which Google runs code."""
+
 _ASKED: Final = ("requestedToolConfirmations", "requestedAuthConfigs")
 """Where an event says by their ids which calls wait; what stands as their answers in it is no result."""
 
@@ -132,7 +135,8 @@ def _part(part: Json, waiting: set[str], asked: set[str]) -> Json:
     found = _derived(part, waiting)
     signature = part.get("thoughtSignature")
     if isinstance(signature, str):
-        return {**found, "providerMetadata": {"google": {"thoughtSignature": signature}}}
+        google = {"thoughtSignature": native.standard_base64(signature)}
+        return {**found, "providerMetadata": {"google": google}}
     return found
 
 
@@ -145,12 +149,33 @@ def _derived(part: Json, waiting: set[str]) -> Json:
     if is_object(answer := part.get("functionResponse")):
         return _answer(answer)
     if is_object(blob := part.get("inlineData")):
-        return _named(native.data_part(blob.get("data"), blob.get("mimeType")), blob)
+        return _named(native.data_part(native.standard_base64(blob.get("data")), blob.get("mimeType")), blob)
     if is_object(file := part.get("fileData")):
         uri, kind = native.text_of(file.get("fileUri")), native.text_of(file.get("mimeType"))
         return _named({"type": "file", "mediaType": kind or "application/octet-stream", "url": uri}, file)
+    if (ran := _ran(part)) is not None:
+        return native.by_provider(ran)
     kind = next((key for key in part if key != "thoughtSignature"), "unknown")
     return {**part, "type": kind}
+
+
+def _ran(part: Json) -> Json | None:
+    """What Google ran itself, or got by that; code and what it printed are one call, by the name that others give it."""
+    if is_object(code := part.get("executableCode")):
+        call = native.call_part(CODE, code.get("id"), _without_id(code))
+        return {**call, "providerMetadata": {"google": {}}}
+    if is_object(printed := part.get("codeExecutionResult")):
+        return native.result_part(printed.get("id"), _without_id(printed), name=CODE)
+    if is_object(asked := part.get("toolCall")):
+        return native.call_part(native.text_of(asked.get("toolType")).lower(), asked.get("id"), asked.get("args") or {})
+    if is_object(answer := part.get("toolResponse")):
+        name = native.text_of(answer.get("toolType")).lower()
+        return native.result_part(answer.get("id"), answer.get("response"), name=name)
+    return None
+
+
+def _without_id(value: Json) -> Json:
+    return {key: item for key, item in value.items() if key != "id"}
 
 
 def _named(part: Json, holder: Json) -> Json:

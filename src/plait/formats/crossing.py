@@ -6,9 +6,11 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
+from msgspec.structs import replace
+
 from plait import formats
 from plait.errors import CorruptError
-from plait.formats.pieces import Call, Group, Result, Said, said_by
+from plait.formats.pieces import Call, Group, Result, Said, joined, said_by
 from plait.logic import arguments
 from plait.model import Damaged, Json, Message
 
@@ -67,6 +69,7 @@ class Crossing:
         self._held: list[Said] = []
         self._last: Message | None = None
         self._names: dict[str, str] = {}
+        self._ran = ""
 
     def feed(self, message: Message | Damaged) -> list[Json]:
         """What can be said of the conversation with one message more; damaged ones are passed over."""
@@ -113,18 +116,27 @@ class Crossing:
             return []
         for said in held:
             self._note(said)
+        joined(held)
         source = self._last = held[-1].message
         return [(item, source) for item in self._writer.write(Group(held[0].kind, held))]
 
     def _note(self, said: Said) -> None:
         """Give each result the name of its tool, which only the call may say."""
         for n, piece in enumerate(said.pieces):
-            if isinstance(piece, Call) and not piece.by_provider:
+            if isinstance(piece, Call | Result) and not piece.id and piece.by_provider:
+                piece = said.pieces[n] = self._named(piece, f"{said.id}.{n}")
+            if isinstance(piece, Call) and piece.result is None:
                 self._names[piece.id] = piece.name
             elif isinstance(piece, Result):
                 name = self._names.pop(piece.id, None) if piece.name is None else piece.name
                 self._names.pop(piece.id, None)
-                said.pieces[n] = Result(piece.id, name, piece.output, piece.failed, piece.pieces)
+                said.pieces[n] = replace(piece, name=name)
+
+    def _named(self, piece: Call | Result, id: str) -> Call | Result:
+        """What the provider ran without saying an id, by one that its result shares."""
+        if isinstance(piece, Call):
+            self._ran = id
+        return replace(piece, id=self._ran or id)
 
 
 def _joins(last: Said, next: Said) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from plait.formats import native, openai_chat
+from plait.formats import native, openai, openai_chat
 from plait.logic.shape import is_list, is_object, list_of
 from plait.model import Json
 
@@ -23,7 +23,16 @@ _ROLES: Final = {
     "remove": "meta",
 }
 _OWN: Final = frozenset({*_ROLES, "chat", "ChatMessageChunk", "sealed"})
-_FAMILIES: Final = frozenset({"image", "audio", "video", "file"})
+SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
+"""Where LangChain's models of Google keep what goes back to it with a call, by the call's id."""
+
+SIGNATURE: Final = "thoughtSignature"
+_FAMILIES: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
+_PLACES: Final = frozenset({"base64", "url", "file_id", "data", "source_type"})
+_ITEMS: Final = ("input_text", "output_text", "input_image", "input_file")
+_BEDROCK: Final = ("image", "document", "video")
+_FALLBACK: Final = {"file": "application/octet-stream", "text-plain": "text/plain"}
+_DOCUMENTS: Final = {"txt": "text/plain", "md": "text/markdown", "html": "text/html", "csv": "text/csv"}
 
 
 class LangChain:
@@ -52,7 +61,8 @@ class LangChain:
         data = _data(message)
         if self.role(message) == "tool":
             return [_result(data)]
-        return [*_content(data), *map(_call, _calls(data))]
+        signed = _signatures(data)
+        return [*_content(data), *(_call(call, signed) for call in _calls(data))]
 
     def metadata(self, message: Mapping[str, Any]) -> Json:
         """What the provider said of its response."""
@@ -119,8 +129,30 @@ def _calls(data: Json) -> list[Json]:
     return [call for key in ("tool_calls", "invalid_tool_calls") for call in list_of(data.get(key)) if is_object(call)]
 
 
-def _call(call: Json) -> Json:
-    return native.call_part(call.get("name"), call.get("id"), call.get("args"))
+def _call(call: Json, signed: Json) -> Json:
+    part, id = native.call_part(call.get("name"), call.get("id"), call.get("args")), call.get("id")
+    signature = signed.get(id) if isinstance(id, str) else None
+    return {**part, "callProviderMetadata": {"google": {SIGNATURE: signature}}} if signature else part
+
+
+def _signatures(data: Json) -> Json:
+    kept = data.get("additional_kwargs")
+    signatures = kept.get(SIGNATURES) if is_object(kept) else None
+    return signatures if is_object(signatures) else {}
+
+
+def _is_googles(data: Json) -> bool:
+    """Whether a model of Google's said it, by LangChain's word."""
+    said = data.get("response_metadata")
+    return is_object(said) and native.text_of(said.get("model_provider")).startswith("google")
+
+
+def _googles(block: Any, part: Json) -> Json:
+    """A part that has Google's signature; LangChain keeps it under the same name as Anthropic's."""
+    extras = block.get("extras") if is_object(block) else None
+    holder = extras if is_object(extras) else block
+    signature = holder.get("signature") if is_object(holder) else None
+    return {**part, "providerMetadata": {"google": {SIGNATURE: signature}}} if isinstance(signature, str) else part
 
 
 def _result(data: Json) -> Json:
@@ -136,7 +168,8 @@ def _content(data: Json) -> list[Json]:
     content = data.get("content")
     if not is_list(content):
         return openai_chat.blocks(content)
-    return [_block(content[n]) for n in _places(data)]
+    read = [(content[n], _block(content[n])) for n in _places(data)]
+    return [_googles(block, part) for block, part in read] if _is_googles(data) else [part for _, part in read]
 
 
 def _places(data: Json) -> dict[int, int]:
@@ -151,17 +184,61 @@ def _is(block: Any, kinds: tuple[str, ...]) -> bool:
 
 
 def _block(block: Any) -> Json:
-    """LangChain's own blocks; those of providers as they are read in chat messages."""
+    """LangChain's own blocks, of today and before its version 1; those of providers as they are read in chat messages."""
+    while is_object(block) and block.get("type") == "non_standard" and is_object(block.get("value")):
+        block = block["value"]
     if not is_object(block):
         return openai_chat.block_part(block)
     kind = block.get("type")
     if kind == "reasoning" and isinstance(block.get("reasoning"), str):
         return {**native.reasoning_part(block["reasoning"]), **_signed(block)}
-    if kind == "text-plain":
-        return native.text_part(native.text_of(block.get("text")))
-    if kind in _FAMILIES and isinstance(kind, str) and block.keys() & {"base64", "url", "file_id", "data"}:
-        return _file(kind, block)
+    if kind == "server_tool_call":
+        return native.by_provider(native.call_part(block.get("name"), block.get("id"), block.get("args")))
+    if kind == "server_tool_result":
+        failed = block.get("status") == "error"
+        result = native.result_part(block.get("tool_call_id"), block.get("output"), failed=failed)
+        return native.by_provider(result)
+    if (found := _media(block)) is not None:
+        return found
+    if kind in _ITEMS:
+        return openai.block_part(block)
     return openai_chat.block_part(block)
+
+
+def _media(block: Json) -> Json | None:
+    """A file, or a file's words, in any of the shapes that LangChain and its providers give it."""
+    kind = block.get("type")
+    if kind == "text-plain" or block.get("source_type") == "text":
+        words = block.get("text", block.get("data", block.get("url")) if "source_type" in block else None)
+        if isinstance(words, str):
+            return native.text_part(words)
+    if kind in ("media", "file_data"):  # Google's
+        return _file(native.text_of(block.get("mime_type")).partition("/")[0] or "file", block)
+    if isinstance(kind, str) and kind in _FAMILIES and block.keys() & _PLACES:
+        return _file(kind, block)
+    return _of_bedrock(block)
+
+
+def _of_bedrock(block: Json) -> Json | None:
+    """A file as the Converse API has it, under the name of its kind."""
+    family = next((family for family in _BEDROCK if is_object(block.get(family))), None)
+    if family is None:
+        return None
+    file = block[family]
+    source, format = file.get("source"), native.text_of(file.get("format"))
+    if not is_object(source):
+        return None
+    if isinstance(source.get("text"), str):
+        return native.text_part(source["text"])
+    media_type = (
+        f"{family}/{format or '*'}" if family != "document" else _DOCUMENTS.get(format, f"application/{format}")
+    )
+    place = source.get("s3Location", source.get("s3_location"))
+    if is_object(place) and isinstance(place.get("uri"), str):
+        part = native.url_part(place["uri"], media_type)
+    else:
+        part = native.data_part(source.get("bytes"), media_type)
+    return {**part, "filename": file["name"]} if isinstance(file.get("name"), str) else part
 
 
 def _signed(block: Json) -> Json:
@@ -179,14 +256,20 @@ def _signed(block: Json) -> Json:
 
 
 def _file(family: str, block: Json) -> Json:
-    fallback = "application/octet-stream" if family == "file" else f"{family}/*"
+    fallback = _FALLBACK.get(family, f"{family}/*")
     declared = native.text_of(block.get("mime_type")) or fallback
-    if isinstance(url := block.get("url"), str):
+    id = block.get("id") if block.get("source_type") == "id" else block.get("file_id")
+    if isinstance(url := block.get("url", block.get("file_uri")), str):
         part = native.url_part(url, declared)
-    elif isinstance(id := block.get("file_id"), str):
+    elif isinstance(id, str):
         part = {"type": "file", "mediaType": declared, "fileId": id}
     else:
-        part = native.data_part(block.get("base64", block.get("data")), declared)
-    extras = block.get("extras")
-    named = extras.get("filename") if is_object(extras) else block.get("filename")
-    return {**part, "filename": named} if isinstance(named, str) else part
+        part = native.data_part(native.standard_base64(block.get("base64", block.get("data"))), declared)
+    names = [
+        holder.get(key)
+        for holder in (block.get("extras"), block.get("metadata"), block)
+        if is_object(holder)
+        for key in ("filename", "name")
+    ]
+    named = next((name for name in names if isinstance(name, str)), None)
+    return part if named is None else {**part, "filename": named}

@@ -11,7 +11,7 @@ the shapes and the helpers they share are here:
 - `{"type": "dynamic-tool", "toolCallId", "state", "output"}`, without `input`, for a result whose call
   is in another message: pair them by `toolCallId`. A failed one has `state: "output-error"` and `errorText`.
   `output` is text, any JSON value, or native parts where it holds media (`merged` makes that of parts)
-- `providerExecuted: true` on a call that the provider ran itself, which nobody here has to answer
+- `providerExecuted: true` on a call that the provider ran itself, which nobody here has to answer, and on its result
 - `providerMetadata: {provider: {…}}` for what must go back to that provider as it came: signatures, item ids
 - anything else as it is, under its own `type`
 """
@@ -27,6 +27,7 @@ from plait.logic.shape import is_list, is_object
 from plait.model import Format, Json
 
 _USAGE_KEYS: Final = ("usage", "totalUsage", "usage_metadata", "usageMetadata", "token_usage", "tokenUsage")
+_STANDARD: Final = str.maketrans("-_", "+/")
 _USAGE_PLACES: Final = ("metadata", "response_metadata")
 
 
@@ -199,6 +200,16 @@ def url_part(url: str, fallback_type: str) -> Json:
 def data_part(data: object, media_type: object) -> Json:
     """Media given as bare base64."""
     return {"type": "file", "mediaType": text_of(media_type) or "application/octet-stream", "data": data}
+
+
+def by_provider(part: Json) -> Json:
+    """A call that the provider ran itself, or what it got by that."""
+    return {**part, "providerExecuted": True}
+
+
+def standard_base64(data: Any) -> Any:
+    """Base64 of URLs' alphabet, as pydantic writes bytes, in the one that everybody reads; anything else as it is."""
+    return data.translate(_STANDARD) if isinstance(data, str) else data
 
 
 def merged(parts: list[Json]) -> str | list[Json]:

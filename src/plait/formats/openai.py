@@ -166,7 +166,7 @@ def _output(output: Any) -> Any:
     if is_list(output):
         return native.merged(_blocks(output))
     if is_object(output) and "image_url" in output:  # a screenshot
-        return [_block(output)]
+        return [block_part(output)]
     return output
 
 
@@ -183,10 +183,11 @@ def _objects(value: object) -> list[Json]:
 
 
 def _blocks(content: object) -> list[Json]:
-    return [_block(block) for block in content] if is_list(content) else openai_chat.blocks(content)
+    return [block_part(block) for block in content] if is_list(content) else openai_chat.blocks(content)
 
 
-def _block(block: Any) -> Json:
+def block_part(block: Any) -> Json:
+    """The native part of one content block of an item."""
     if not is_object(block):
         return openai_chat.block_part(block)
     match block.get("type"):

@@ -172,7 +172,7 @@ def block_part(block: Any) -> Json:
         case "file" if is_object(file := block.get("file")):
             return file_part(file)
         case "image" | "document" if is_object(source := block.get("source")):
-            return _sourced(source, block)
+            return sourced(source, block) or block
         case "thinking":
             return {**native.reasoning_part(native.text_of(block.get("thinking"))), **_signed("signature", block)}
         case "redacted_thinking":
@@ -182,10 +182,28 @@ def block_part(block: Any) -> Json:
         case "tool_result":
             output = _output(block.get("content"))
             return native.result_part(block.get("tool_use_id"), output, failed=block.get("is_error") is True)
+        case "server_tool_use" | "mcp_tool_use":
+            return provider_call(block)
+        case str() as kind if kind.endswith("_tool_result"):
+            return provider_result(block)
         case str():
             return block
         case _:
             return {**block, "type": "unknown"}
+
+
+def provider_call(block: Json) -> Json:
+    """A call that Anthropic ran itself (`server_tool_use`, `mcp_tool_use`)."""
+    return native.by_provider(native.call_part(block.get("name"), block.get("id"), block.get("input")))
+
+
+def provider_result(block: Json) -> Json:
+    """What Anthropic got by one (`web_search_tool_result` and the like): words of a server's, else the value as it is."""
+    content = block.get("content")
+    output = _output(content) if block.get("type") == "mcp_tool_result" else content
+    kind = content.get("type") if is_object(content) else None
+    failed = block.get("is_error") is True or (isinstance(kind, str) and kind.endswith("_error"))
+    return native.by_provider(native.result_part(block.get("tool_use_id"), output, failed=failed))
 
 
 def _output(content: object) -> Any:
@@ -253,13 +271,22 @@ def file_part(file: Json) -> Json:
     return {**part, "filename": file["filename"]} if isinstance(file.get("filename"), str) else part
 
 
-def _sourced(source: Json, block: Json) -> Json:
-    """Media as Anthropic describes it."""
+def sourced(source: Json, block: Json) -> Json | None:
+    """Media, or a document's words, as Anthropic describes it; `None` if the source is none of its."""
+    kind, fallback = source.get("type"), "image/*" if block.get("type") == "image" else "application/pdf"
+    if kind == "text" and isinstance(words := source.get("data"), str):
+        return native.text_part(words)
+    if kind == "content" and isinstance(words := _output(source.get("content")), str):
+        return native.text_part(words)
     if isinstance(url := source.get("url"), str):
-        return native.url_part(url, "image/*" if block.get("type") == "image" else "application/octet-stream")
-    if source.get("type") == "text":
-        return native.text_part(native.text_of(source.get("data")))
-    return native.data_part(source.get("data"), source.get("media_type"))
+        part = native.url_part(url, fallback)
+    elif isinstance(id := source.get("file_id"), str):
+        part = {"type": "file", "mediaType": fallback, "fileId": id}
+    elif source.get("data") is not None:
+        part = native.data_part(source.get("data"), source.get("media_type"))
+    else:
+        return None
+    return {**part, "filename": block["title"]} if isinstance(block.get("title"), str) else part
 
 
 def _signed(key: str, holder: Json) -> Json:

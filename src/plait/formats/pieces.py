@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plait import jsontext
 from plait.formats import native
 from plait.logic.shape import is_list, is_object
+from plait.logic.usage import tokens_used
 from plait.model import Json, Message
 
 Kind: TypeAlias = Literal["system", "user", "summary", "assistant", "tool"]
@@ -71,13 +73,17 @@ class Media(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """What came back from a call: text, a JSON value, or `pieces` where there is media in it."""
+    """What came back from a call: text, a JSON value, or `pieces` where there is media in it.
+
+    One that the provider itself got is `by_provider`: it is part of what a model said.
+    """
 
     id: str
     name: str | None
     output: Any
     failed: bool
     pieces: tuple[Words | Media, ...] = ()
+    by_provider: bool = False
 
     @property
     def text(self) -> str:
@@ -166,7 +172,7 @@ class Group(Struct, frozen=True):
 
     @property
     def usage(self) -> tuple[int, int] | None:
-        """Tokens in and out, as the last of the messages that says so says."""
+        """Tokens in (cached ones too) and out, as the last of the messages that says so says."""
         found = [tokens_used(said.message.usage) for said in self.said if said.kind == "assistant"]
         return next((tokens for tokens in reversed(found) if tokens is not None), None)
 
@@ -177,7 +183,7 @@ def said_by(message: Message) -> Iterator[Said]:
     if role == NOBODY:
         return
     pieces = list(_pieces(message.parts))
-    calling = any(isinstance(piece, Call) for piece in pieces)
+    calling = any(isinstance(piece, Call) or is_own_result(piece) for piece in pieces)
     kind: Kind = "assistant" if calling else _KINDS.get(role, "user")
     runs = _steps(pieces) if kind == "assistant" else _come_in("user" if kind == "tool" else kind, pieces)
     n = 0
@@ -187,13 +193,36 @@ def said_by(message: Message) -> Iterator[Said]:
             n += 1
 
 
+def joined(said: list[Said]) -> None:
+    """Put what the provider got to the calls by which it did, where one reply says both."""
+    waiting: dict[str, Call] = {}
+    found: dict[int, Result] = {}
+    taken: set[int] = set()
+    for piece in (piece for one in said for piece in one.pieces):
+        if isinstance(piece, Call) and piece.by_provider and piece.result is None:
+            waiting[piece.id] = piece
+        elif isinstance(piece, Result) and piece.by_provider and piece.id in waiting:
+            found[id(waiting.pop(piece.id))] = piece
+            taken.add(id(piece))
+    if not taken:
+        return
+    for one in said:
+        left = [piece for piece in one.pieces if id(piece) not in taken]
+        one.pieces[:] = [replace(piece, result=found[id(piece)]) if id(piece) in found else piece for piece in left]
+
+
+def is_own_result(piece: object) -> bool:
+    """Whether a piece is what the provider itself got by a call."""
+    return isinstance(piece, Result) and piece.by_provider
+
+
 def _steps(pieces: list[Piece | _Step]) -> Iterator[tuple[Kind, list[Piece]]]:
     """What a model said, then what its calls gave, step by step; what it says after a result is the next step."""
     marked = STEP in pieces
     said: list[Piece] = []
     results: list[Piece] = []
     for piece in pieces:
-        answers = isinstance(piece, Result)
+        answers = isinstance(piece, Result) and not piece.by_provider
         if isinstance(piece, _Step) or (results and not marked and isinstance(piece, Words | Thought | Media)):
             yield "assistant", said
             yield "tool", results
@@ -275,15 +304,16 @@ def _answered(part: Json) -> bool:
 
 
 def _result(id: str, name: str | None, part: Json) -> Result:
+    own = part.get("providerExecuted") is True
     if part.get("state") == "output-denied":
-        return Result(id, name, _reason(part) or "The call was not allowed.", failed=True)
+        return Result(id, name, _reason(part) or "The call was not allowed.", failed=True, by_provider=own)
     if part.get("state") == "output-error" or part.get("errorText") is not None:
-        return Result(id, name, native.text_of(part.get("errorText")), failed=True)
+        return Result(id, name, native.text_of(part.get("errorText")), failed=True, by_provider=own)
     output, failed = part.get("output", part.get("result")), part.get("isError") is True
     if part.get("type") == "tool-result" and is_object(output) and output.keys() == {"type", "value"}:
         failed = failed or native.text_of(output["type"]).startswith("error")
         output = output["value"]
-    return Result(id, name, output, failed, _media_in(output))
+    return Result(id, name, output, failed, _media_in(output), own)
 
 
 def _reason(part: Json) -> str:
@@ -324,26 +354,3 @@ def uuid_of(id: str) -> str:
         return str(uuid.UUID(id)) if len(id) == 36 else str(uuid.uuid5(_NAMES, id.encode("utf-8", "replace").decode()))
     except ValueError:
         return str(uuid.uuid5(_NAMES, id.encode("utf-8", "replace").decode()))
-
-
-_IN: Final = (
-    "input_tokens",
-    "inputTokens",
-    "prompt_tokens",
-    "promptTokens",
-    "promptTokenCount",
-    "prompt_token_count",
-    "input",
-)
-_OUT: Final = (
-    *("output_tokens", "outputTokens", "completion_tokens", "completionTokens"),
-    *("candidatesTokenCount", "candidates_token_count", "output"),
-)
-
-
-def tokens_used(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Tokens in and out of a usage as any provider spells it; `None` if it says neither."""
-    if usage is None:
-        return None
-    found = [next((usage[key] for key in keys if type(usage.get(key)) is int), None) for keys in (_IN, _OUT)]
-    return None if found == [None, None] else (found[0] or 0, found[1] or 0)

@@ -20,7 +20,6 @@ _PROVIDERS: Final = {
     "anthropic": ("id", "signature"),
     "google": ("id", "thoughtSignature"),
 }
-_STD: Final = str.maketrans("-_", "+/")
 
 
 class PydanticAI:
@@ -123,7 +122,7 @@ def _read(part: Json, alone: bool) -> list[Json]:
         case "system-prompt" | "instruction" if not alone:
             return [{"type": "data-system-prompt", "data": part}]
         case "text" | "system-prompt" | "instruction":
-            return [native.text_part(native.text_of(part.get("content")))]
+            return [{**native.text_part(native.text_of(part.get("content"))), **_signed(part, "providerMetadata")}]
         case "user-prompt":
             return _content(part.get("content"))
         case "thinking":
@@ -132,8 +131,10 @@ def _read(part: Json, alone: bool) -> list[Json]:
             return [_file(part.get("content"))]
         case "tool-call" | "builtin-tool-call" as kind:
             return [_call(kind, part)]
-        case "tool-return" | "builtin-tool-return":
+        case "tool-return":
             return [_return(part)]
+        case "builtin-tool-return":
+            return [native.by_provider(_return(part))]
         case "retry-prompt":
             return [_retry(part)]
         case "retry-feedback":
@@ -174,8 +175,7 @@ def _file(item: Any) -> Json:
         return {"type": "data-file", "data": item}
     kind, declared = native.text_of(item.get("kind")), native.text_of(item.get("media_type"))
     if kind == "binary":
-        data = item.get("data")
-        return native.data_part(data.translate(_STD) if isinstance(data, str) else data, declared)
+        return native.data_part(native.standard_base64(item.get("data")), declared)
     if kind == "uploaded-file":
         media_type = declared or "application/octet-stream"
         return {"type": "file", "mediaType": media_type, "fileId": native.text_of(item.get("file_id"))}
@@ -190,12 +190,21 @@ def _thought(part: Json) -> Json:
     id, signature = _PROVIDERS.get(provider, ("id", "signature"))
     own = {id: part.get("id"), signature: part.get("signature")}
     kept = {key: item for key, item in own.items() if isinstance(item, str)}
-    return {**thought, "providerMetadata": {provider: kept}} if provider and kept else thought
+    signed = _signed(part, "providerMetadata")
+    return {**thought, **({"providerMetadata": {provider: kept}} if provider and kept else {}), **signed}
 
 
 def _call(kind: str, part: Json) -> Json:
     call = native.call_part(part.get("tool_name"), part.get("tool_call_id"), part.get("args"))
-    return {**call, "providerExecuted": True} if kind == "builtin-tool-call" else call
+    call.update(_signed(part, "callProviderMetadata"))
+    return native.by_provider(call) if kind == "builtin-tool-call" else call
+
+
+def _signed(part: Json, key: str) -> Json:
+    """Google's signature, which Pydantic AI keeps beside a part, for native metadata under `key`."""
+    details = part.get("provider_details")
+    signature = details.get("thought_signature") if is_object(details) else None
+    return {key: {"google": {"thoughtSignature": signature}}} if isinstance(signature, str) else {}
 
 
 def _return(part: Json) -> Json:

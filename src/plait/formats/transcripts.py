@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
 
-from plait.formats.native import call_part, data_part, merged, reasoning_part, result_part, text_part, url_part
+from plait.formats import openai_chat
+from plait.formats.native import (
+    call_part,
+    data_part,
+    merged,
+    reasoning_part,
+    result_part,
+    text_part,
+    url_part,
+)
 from plait.logic.shape import is_list, list_of
 from plait.model import Format, Json
 
@@ -230,24 +239,19 @@ def _claude_block(block: Json) -> Json:
             return _reasoning(block.get("thinking"), "anthropic", _without(block, "type", "thinking"))
         case "redacted_thinking":
             return _reasoning("", "anthropic", {"redactedData": block.get("data")})
-        case "tool_use" | "server_tool_use" | "mcp_tool_use":
+        case "tool_use":
             return call_part(block.get("name"), block.get("id"), block.get("input"))
-        case str() as kind if kind.endswith("tool_result"):
+        case "server_tool_use" | "mcp_tool_use":
+            return openai_chat.provider_call(block)
+        case str() as kind if kind.endswith("_tool_result"):
+            return openai_chat.provider_result(block)
+        case "tool_result":
             output, failed = _output(block.get("content"), _claude_block), block.get("is_error") is True
             return result_part(block.get("tool_use_id"), output, failed=failed)
-        case "image" | "document":
-            return _claude_media(block)
+        case "image" | "document" if (found := openai_chat.sourced(_object(block.get("source")), block)) is not None:
+            return found
         case _:
             return _text_or_data(block)
-
-
-def _claude_media(block: Json) -> Json:
-    source, named = _object(block.get("source")), {"filename": block["title"]} if _text(block.get("title")) else {}
-    if source.get("type") == "base64" and isinstance(source.get("data"), str):
-        return {**data_part(source["data"], source.get("media_type")), **named}
-    if isinstance(source.get("url"), str):
-        return {**url_part(source["url"], "image/*" if block.get("type") == "image" else "application/pdf"), **named}
-    return _data(str(block.get("type")), block)
 
 
 def _chatgpt_content(content: Json, inner: Json) -> list[Json]:

@@ -19,6 +19,7 @@ from plait.logic.markers import marked, marked_text
 from plait.logic.shape import is_object
 from plait.logic.trimming import truncated
 from plait.logic.turns import Unit, is_hidden, is_tool
+from plait.logic.usage import tokens_used
 from plait.model import Damaged, Json, Message
 
 Summarizer = Callable[[str], Awaitable[str] | str]
@@ -395,15 +396,6 @@ def usage_tokens(usage: Json | None) -> int | None:
     if usage is None:
         return None
 
-    def first(*keys: str) -> int:
-        found = (usage.get(key) for key in keys)
-        return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), 0)
-
-    total = first("totalTokens", "total_tokens", "totalTokenCount", "total_token_count")
-    read = first("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "promptTokenCount", "input")
-    # Anthropic and Pi count what was cached beside the input.
-    cached = first("cache_read_input_tokens", "cacheRead") + first("cache_creation_input_tokens", "cacheWrite")
-    written = first(
-        "output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount", "output"
-    )
-    return total or read + cached + written or None
+    found = (usage.get(key) for key in ("totalTokens", "total_tokens", "totalTokenCount", "total_token_count"))
+    total = next((value for value in found if type(value) is int), 0)
+    return total or sum(tokens_used(usage) or ()) or None

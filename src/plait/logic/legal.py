@@ -48,7 +48,7 @@ def legal_view(messages: Iterable[Message | Damaged]) -> Iterator[Message]:
     """`messages` (a path or a piece of one, root first) as a conversation that providers take.
 
     A call without its result is followed by one that says `NO_RESULT`, a result without its call
-    is left out. All results of what was said at once come right after it and before any words: a
+    is left out, and so is a call that the provider ran and of which it gave no result: only it could. All results of what was said at once come right after it and before any words: a
     message that holds results of several, or words before a result, is shown in parts. What no
     provider takes (a turn without content, reasoning that nothing follows) or no model sees (a
     message of the role `meta`) is left out, and so is what is damaged. Pending approvals stay pending. Messages that need no change are the same objects, and
@@ -106,6 +106,8 @@ def _shape(entry: Entry, less: set[int]) -> _Shown | None:
     """The entry with its calls answered, without orphans and the results `less`; `None` if nothing is left to show."""
     gone = less.union(result.part for result in entry.orphans)
     dangling = [call.part for call in entry.dangling]
+    gone |= {n for n in dangling if entry.parts[n].get("providerExecuted") is True}
+    dangling = [n for n in dangling if n not in gone]
     if not gone and not dangling:
         return _Shown(entry, entry.message, [], entry.thinks, entry.answers)
     format = formats.stored(entry.message.format)

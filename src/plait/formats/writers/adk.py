@@ -56,21 +56,22 @@ def make(session_id: str) -> ADK:
 def _part(piece: Piece) -> Iterator[Json]:
     match piece:
         case Words():
-            yield {"text": piece.text}
+            yield {"text": piece.text, **_signed(piece)}
         case Thought():
-            signature = own_of(piece, "google").get("thoughtSignature")
-            signed = {"thoughtSignature": signature} if isinstance(signature, str) else {}
-            yield {"text": piece.text, "thought": True, **signed}
+            yield {"text": piece.text, "thought": True, **_signed(piece)}
         case Media():
             yield _media(piece)
         case Call(by_provider=False):
-            signature = own_of(piece, "google").get("thoughtSignature")
-            signed = {"thoughtSignature": signature} if isinstance(signature, str) else {}
-            yield {"functionCall": {"id": piece.id, "name": piece.name, "args": piece.fields}, **signed}
-        case Result():
+            yield {"functionCall": {"id": piece.id, "name": piece.name, "args": piece.fields}, **_signed(piece)}
+        case Result(by_provider=False):
             yield {"functionResponse": {"id": piece.id, "name": piece.name or "", **_response(piece)}}
         case _:
             pass
+
+
+def _signed(piece: Words | Thought | Call) -> Json:
+    signature = own_of(piece, "google").get("thoughtSignature")
+    return {"thoughtSignature": signature} if isinstance(signature, str) else {}
 
 
 def _media(media: Media) -> Json:

@@ -93,7 +93,7 @@ def _block(piece: Piece) -> Iterator[Json]:
             yield _media(piece)
         case Call(by_provider=False):
             yield {"type": "tool_use", "id": piece.id, "name": piece.name, "input": piece.fields}
-        case Result():
+        case Result(by_provider=False):
             yield _result(piece)
         case _:
             pass

@@ -7,6 +7,7 @@ from typing import Any
 
 from plait import jsontext
 from plait.formats.crossing import Plain
+from plait.formats.langchain import SIGNATURE, SIGNATURES
 from plait.formats.pieces import Call, Group, Media, Piece, Result, Thought, Words, own_of
 from plait.logic.shape import is_object
 from plait.model import Json
@@ -23,7 +24,7 @@ class LangChain(Plain):
         blocks, calls = _blocks(group.pieces), _calls(group.pieces)
         if group.kind == "assistant":
             said = blocks or any(calls.values())
-            return [_message("ai", group.id, blocks, **calls, **_usage(group))] if said else []
+            return [_message("ai", group.id, blocks, **calls, **_signatures(group), **_usage(group))] if said else []
         return [_message("system" if group.kind == "system" else "human", group.id, blocks)] if blocks else []
 
 
@@ -68,6 +69,13 @@ def _calls(pieces: Iterable[Piece]) -> Json:
             error = "its arguments are no JSON object"
             odd.append({"name": piece.name, "args": text, "id": piece.id, "error": error, "type": "invalid_tool_call"})
     return {"tool_calls": calls, "invalid_tool_calls": odd}
+
+
+def _signatures(group: Group) -> Json:
+    """Google's signatures of calls, where LangChain's models of Google look for them."""
+    found = {piece.id: own_of(piece, "google").get(SIGNATURE) for piece in group.pieces if isinstance(piece, Call)}
+    signed = {id: signature for id, signature in found.items() if isinstance(signature, str)}
+    return {"additional_kwargs": {SIGNATURES: signed}} if signed else {}
 
 
 def _usage(group: Group) -> Json:

@@ -6,15 +6,17 @@ import datetime as dt
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from plait.formats.adk import CODE
 from plait.formats.crossing import Plain
-from plait.formats.pieces import Call, Group, Media, Piece, Result, Thought, Words
+from plait.formats.pieces import Call, Group, Media, Piece, Result, Thought, Words, own_of
 from plait.logic.shape import is_object
 from plait.model import Json
 
 _SIGNED: Final = {
     "openai": ("itemId", "reasoningEncryptedContent"),
     "anthropic": ("", "signature"),
-    "google": ("", "thoughtSignature"),
 }
 """Where each provider's own keeps a thought's id and its signature."""
 
@@ -92,19 +94,21 @@ def _binary(media: Media) -> Json:
 def _said(piece: Piece, at: str) -> Iterator[Json]:
     match piece:
         case Words():
-            yield {"part_kind": "text", "content": piece.text}
+            yield {"part_kind": "text", "content": piece.text, **_details(piece)}
         case Thought():
-            yield {"part_kind": "thinking", "content": piece.text, **_signature(piece)}
+            yield {"part_kind": "thinking", "content": piece.text, **(_details(piece) or _signature(piece))}
         case Media(data=str()):
             yield {"part_kind": "file", "content": _binary(piece)}
         case Media():  # a file that a model made is bytes here: where it is stands in words
             yield {"part_kind": "text", "content": piece.url or piece.marker}
         case Call(by_provider=True):
-            yield {**_call(piece), "part_kind": "builtin-tool-call"}
+            yield {**_call(piece), **_ran_by(piece), "part_kind": "builtin-tool-call"}
             if piece.result is not None:
-                yield {**_return(piece.result, at), "tool_name": piece.name, "part_kind": "builtin-tool-return"}
+                yield _returned(replace(piece.result, name=piece.name), at)
         case Call():
-            yield _call(piece)
+            yield {**_call(piece), **_details(piece)}
+        case Result(by_provider=True):
+            yield _returned(piece, at)
         case _:
             pass
 
@@ -112,6 +116,25 @@ def _said(piece: Piece, at: str) -> Iterator[Json]:
 def _call(call: Call) -> Json:
     args = call.fields if call.input is None or is_object(call.input) else call.arguments
     return {"part_kind": "tool-call", "tool_name": call.name, "args": args, "tool_call_id": call.id}
+
+
+def _returned(result: Result, at: str) -> Json:
+    """What the provider itself got by a call."""
+    named = {"provider_name": "google"} if result.name == CODE else {}
+    return {**_return(result, at), **named, "part_kind": "builtin-tool-return"}
+
+
+def _ran_by(call: Call) -> Json:
+    """Who ran a call, where its arguments are what Pydantic AI gives back to that provider: Google's code."""
+    return {"provider_name": "google", **_details(call)} if call.name == CODE and "google" in call.own else {}
+
+
+def _details(piece: Words | Thought | Call) -> Json:
+    """Google's signature, which is a part's own and goes back to it with that part."""
+    signature = own_of(piece, "google").get("thoughtSignature")
+    if not isinstance(signature, str):
+        return {}
+    return {"provider_name": "google", "provider_details": {"thought_signature": signature}}
 
 
 def _return(result: Result, at: str) -> Json:

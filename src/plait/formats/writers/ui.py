@@ -48,9 +48,11 @@ class UI:
             return
         parts.append({"type": "step-start"})
         for piece in group.pieces:
+            if isinstance(piece, Result):  # the provider's own, of a call that it said before
+                self._answer(piece, parts)
             for part in _part(piece):
                 parts.append(part)
-                if isinstance(piece, Call) and not piece.by_provider:
+                if isinstance(piece, Call) and piece.result is None:
                     self._waiting.setdefault(piece.id, deque()).append(part)
         _add_usage(self._reply, group)
 
@@ -61,7 +63,8 @@ class UI:
             part = waiting.popleft()
         else:
             part = native.call_part(result.name, result.id, {})
-            parts.append(part)
+            parts.append(native.by_provider(part) if result.by_provider else part)
+            part = parts[-1]
         part.update(_outcome(result))
 
 

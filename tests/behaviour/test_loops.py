@@ -14,6 +14,8 @@ import pytest
 
 import plait
 from plait._async import session
+from plait.store.sqlite import writer
+from plait.store.sqlite.writer import Writer
 from plait.testing.faults import invariants
 from tests.behaviour.values import note
 from tests.dose import dose
@@ -384,12 +386,40 @@ async def test_the_loop_goes_on_while_the_store_works(tmp_path: Path) -> None:
         ticking.cancel()
 
 
-async def test_more_writers_than_the_queue_holds_wait_and_all_are_served(tmp_path: Path) -> None:
+async def test_more_writers_than_the_queue_holds_wait_and_all_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUEUE_PLANS", 50)
+    waiting: list[int] = []
+    submit = Writer.submit
+
+    def counted(self: Writer, entry: Any) -> None:
+        submit(self, entry)
+        waiting.append(self._queue.qsize())
+
+    monkeypatch.setattr(Writer, "submit", counted)
     async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
-        count = dose(short=3000, soak=30_000)
+        count = dose(short=1_000, soak=30_000)
         await asyncio.gather(*(sessions.session(f"s{n % 7}").append(note(f"m{n}")) for n in range(count)))
         totals = [(await sessions.session(f"s{n}").totals()).path_messages for n in range(7)]
     assert sum(totals) == count
+    assert 40 < max(waiting) <= 51
+
+
+def test_a_writer_stands_back_after_a_batch_only_where_another_writes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(writer.time, "sleep", slept.append)
+    with plait.open(tmp_path / "a.db") as one:
+        for n in range(5):
+            one.session("a").append(note(f"a{n}"))
+        assert writer.GAP_S not in slept
+        with plait.open(tmp_path / "a.db") as other:
+            for n in range(5):
+                other.session("b").append(note(f"b{n}"))
+                one.session("a").append(note(f"c{n}"))
+        assert slept.count(writer.GAP_S) >= 5
 
 
 async def test_two_writers_with_a_pause_between_read_and_write_lose_nothing(tmp_path: Path) -> None:

@@ -21,8 +21,10 @@ from tests.dose import dose
 WINDOW = 8_000
 
 
-def reported(tokens: int) -> Message:
-    return plait.assistant("an answer " + "word " * 60, metadata={"usage": {"inputTokens": tokens, "outputTokens": 80}})
+def reported(tokens: int, answer: int = 114) -> Message:
+    """An answer, which is 114 tokens by the estimate, and what the model said of its input and of it."""
+    usage = {"inputTokens": tokens, "outputTokens": answer}
+    return plait.assistant("an answer " + "word " * 60, metadata={"usage": usage})
 
 
 def talk(chat: Session, turns: int, given: Callable[[int], int]) -> list[int]:
@@ -32,7 +34,7 @@ def talk(chat: Session, turns: int, given: Callable[[int], int]) -> list[int]:
         chat.append(plait.user(f"question {n} " + "word " * 60))
         chat.compact_if_needed()
         sizes.append(given((chat.totals()).view_tokens))
-        chat.append(reported(sizes[-1]))
+        chat.append(reported(sizes[-1], given(1_114) - given(1_000)))
     return sizes
 
 

@@ -52,9 +52,6 @@ def replace(which: str) -> None:
             return self
 
         def setup(self) -> None: ...
-        def start_ttl_sweeper(self, *given: Any) -> None: ...
-        def stop_ttl_sweeper(self, *given: Any) -> bool:
-            return True
 
     class Store(Stand):
         @classmethod
@@ -65,9 +62,11 @@ def replace(which: str) -> None:
 
     class AsyncStore(Stand):
         async def setup(self) -> None: ...  # type: ignore[override]
-        async def start_ttl_sweeper(self, *given: Any) -> None: ...  # type: ignore[override]
-        async def stop_ttl_sweeper(self, *given: Any) -> bool:  # type: ignore[override]
-            return True
+        async def start_ttl_sweeper(self, *given: Any) -> Any:  # type: ignore[override]
+            return await self.astart_ttl_sweeper(*given)
+
+        async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # type: ignore[override]
+            return await self.astop_ttl_sweeper(timeout)
 
         @asynccontextmanager
         async def _cursor(self) -> AsyncIterator[Any]:

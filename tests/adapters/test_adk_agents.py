@@ -422,5 +422,14 @@ def test_the_command_line_knows_plait_from_services_yaml(tmp_path: Path, monkeyp
     for bad in ("plait://", "plait:///", "plait://host/x", "other:///x"):
         with pytest.raises(plait.UsageError, match=r"plait:///file\.db"):
             SessionServiceByUri(bad)
+    for service in (SessionServiceByUri, MemoryServiceByUri, ArtifactServiceByUri):
+        service("plait:///agents.db", agents_dir="agents", per_agent=True)  # what `adk web` says of itself
+        with pytest.raises(plait.UsageError, match="no option 'on_stael'; it has"):
+            service("plait:///agents.db", on_stael="merge")
+        with pytest.raises(plait.UsageError, match="takes no options"):
+            service("plait:///agents.db?agent=helper")
+    named = SessionServiceByUri("plait:///agents.db", agent="helper", on_stale="merge")
+    assert (named._agent, named._on_stale) == ("helper", "merge")
+    assert MemoryServiceByUri("plait:///agents.db", max_results=3)._max_results == 3
     postgres = SessionServiceByUri("plait+postgresql://u:secret@nowhere/db")
     assert "secret" not in repr(postgres) + repr(postgres.sessions)

@@ -132,11 +132,29 @@ async def test_texts_of_the_apps_own(sessions: plait.AsyncSessions) -> None:
     assert await service.get_session(**ANN, session_id="adk:memory") is None
 
 
-@pytest.mark.parametrize("query", ["", " ", '"', "*", "NOT AND OR", "a" * 5000, "x " * 500, "don't (", "\x00"])
-async def test_any_query_is_text(sessions: plait.AsyncSessions, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("", None),
+        (" ", None),
+        ("\x00", None),
+        ("a" * 5000, None),
+        ('"', None),
+        ("NOT AND OR", "Say NOT AND OR twice."),
+        ('"red" bike', 'It is a "red" bike.'),
+        ("don't (", "I don't (ever) go."),
+        ("text:bike", "See text:bike there."),
+        ("bik*", "The word bik* has a star."),
+        ("half-way^2", "It is half-way^2 done."),
+        ("x " * 500, "x marks it"),
+        ("'; DROP TABLE message; --", "Type '; DROP TABLE message; -- now."),
+    ],
+)
+async def test_any_query_is_text(sessions: plait.AsyncSessions, query: str, text: str | None) -> None:
     memory = PlaitMemoryService(sessions)
-    await memory.add_session_to_memory(await talk(sessions, "s", "Nothing of the kind."))
-    assert await found(memory, query) == []
+    said = ["Nothing of the kind.", *([text] if text else [])]
+    await memory.add_session_to_memory(await talk(sessions, "s", *said))
+    assert await found(memory, query) == said[1:]
 
 
 async def test_a_long_question_finds_what_shares_most_words(sessions: plait.AsyncSessions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,11 +81,18 @@ def test_a_history_never_shows_a_result_without_its_call_nor_loses_another_messa
     session = sessions.session("s")
     history = PlaitChatMessageHistory(session)
     call = {"name": "f", "args": {}, "id": "c", "type": "tool_call"}
-    history.add_messages([AIMessage("", tool_calls=[call], id="call"), ToolMessage("r", tool_call_id="c", id="result")])
+    given = [
+        HumanMessage("Go.", id="first"),
+        AIMessage("", tool_calls=[call], id="call"),
+        ToolMessage("r", tool_call_id="c", id="result"),
+        AIMessage("Done.", id="last"),
+    ]
+    history.add_messages(given)
+    assert [message.id for message in history.messages] == ["first", "call", "result", "last"]
     with pytest.raises(plait.ConflictError):
         history.add_messages([HumanMessage("other", id="call")])
     session.delete("call")
-    assert history.messages == []
+    assert [message.id for message in history.messages] == ["first", "last"]
     with pytest.raises(plait.UsageError, match="session"):
         PlaitChatMessageHistory("s")  # type: ignore[arg-type]
 
@@ -342,6 +350,69 @@ def test_items_end_with_their_time_unless_they_are_read(sessions: plait.Sessions
     assert [item.key for item in store.search(("a",), query="tea")] == ["long"]
     assert store.sweep_ttl() == 1 and store.sweep_ttl() == 0
     assert sessions.session("langgraph-memory").totals().messages == 1
+
+
+class Told(PlaitStore):
+    """A store that says when it has swept something."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.swept, self.swept_async = threading.Event(), asyncio.Event()
+
+    def sweep_ttl(self) -> int:
+        count = super().sweep_ttl()
+        if count:
+            self.swept.set()
+        return count
+
+    async def asweep_ttl(self) -> int:
+        count = await super().asweep_ttl()
+        if count:
+            self.swept_async.set()
+        return count
+
+
+SHORT: Any = {"default_ttl": 0.0001, "refresh_on_read": False, "sweep_interval_minutes": 0.0002}
+
+
+def test_a_sweeper_removes_what_is_over_until_it_is_stopped(sessions: plait.Sessions) -> None:
+    store = Told(sessions, ttl=SHORT)
+    store.put(("a",), "short", {"text": "tea"})
+    future = store.start_ttl_sweeper()
+    again = store.start_ttl_sweeper(60)
+    assert store.swept.wait(20) and not future.done()
+    assert sessions.session("langgraph-memory").totals().messages == 0
+    assert store.stop_ttl_sweeper() and store.stop_ttl_sweeper(0) and future.result(20) is None
+    again.cancel()
+    store.swept.clear()
+    store.put(("a",), "short", {"text": "tea"})
+    assert store.start_ttl_sweeper(60).cancel() and not store.swept.is_set()
+    store.start_ttl_sweeper()
+    assert store.swept.wait(20) and store.stop_ttl_sweeper()
+    assert PlaitStore(sessions).start_ttl_sweeper().done()  # nothing ends in a store without times
+
+
+def test_a_sweeper_ends_with_the_sessions_and_with_its_store(tmp_path: Path) -> None:
+    with plait.open(tmp_path / "a.db") as opened:
+        closed = PlaitStore(opened, ttl=SHORT).start_ttl_sweeper()
+        assert closed.result(20) is None  # nobody holds that store
+        kept = PlaitStore(opened, ttl=SHORT)
+        future = kept.start_ttl_sweeper()
+    assert future.result(20) is None and kept.stop_ttl_sweeper()
+
+
+async def test_a_sweeper_is_a_task_on_the_async_face(tmp_path: Path) -> None:
+    async with plait.open_async(tmp_path / "a.db") as opened:
+        store = Told(opened, ttl=SHORT)
+        await store.aput(("a",), "short", {"text": "tea"})
+        task = await store.astart_ttl_sweeper()
+        assert await store.astart_ttl_sweeper(60) is task
+        await asyncio.wait_for(store.swept_async.wait(), 20)
+        assert (await opened.session("langgraph-memory").totals()).messages == 0
+        assert await store.astop_ttl_sweeper() and task.done() and await store.astop_ttl_sweeper(0)
+        await (await PlaitStore(opened).astart_ttl_sweeper())
+        last = await store.astart_ttl_sweeper()
+    await asyncio.wait_for(last, 20)  # the sessions are closed
 
 
 async def test_a_batch_reads_before_it_writes_and_the_last_put_counts(tmp_path: Path) -> None:

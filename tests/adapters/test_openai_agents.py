@@ -133,6 +133,8 @@ async def test_what_json_cannot_say_is_refused_and_nothing_of_the_batch_is_store
         with pytest.raises(plait.InvalidMessageError, match=r"messages\[1\]"):
             await session.add_items([said("fine"), bad])  # type: ignore[list-item]
     assert await session.get_items() == []
+    await session.add_items([said("fine")])
+    assert await session.get_items() == [said("fine")]
 
 
 async def test_a_closed_store_says_so_even_to_nothing(sessions: AsyncSessions, session: PlaitSession) -> None:
@@ -174,7 +176,7 @@ async def test_the_sessions_own_limit_parts_nothing_that_belongs_together(chat: 
     assert await session.get_items(limit + 1) == (ITEMS[-limit - 1 :])  # another one is taken at its word
 
 
-@pytest.mark.parametrize("limit", range(1, 7))
+@pytest.mark.parametrize("limit", range(1, 9))
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_no_limit_lets_a_model_see_a_result_without_its_call(
     chat: AsyncSession, limit: int, streamed: bool
@@ -190,7 +192,7 @@ async def test_no_limit_lets_a_model_see_a_result_without_its_call(
         seen = model.calls[0].input
         calls = [item["call_id"] for item in seen if item.get("type") == "function_call"]
         results = [item["call_id"] for item in seen if item.get("type") == "function_call_output"]
-        assert calls == results
+        assert calls == results == list(CALLS[7 - min(limit, 7) :])  # the last of them, the words after them counted
         assert seen[-1] == said("And?")
 
 

@@ -17,6 +17,7 @@ from plait.adapters.adk.memory import PlaitMemoryService
 from plait.adapters.adk.sessions import PlaitSessionService
 
 SCHEMES: Final = ("plait", "plait+postgresql")
+_OF_COMMAND: Final = ("agents_dir", "per_agent")
 _opened: weakref.WeakValueDictionary[str, AsyncSessions] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
@@ -32,6 +33,11 @@ def opened(uri: str) -> AsyncSessions:
 
 def _place(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
+    if scheme == "plait" and "?" in rest:
+        raise UsageError(
+            f"a {scheme}:// URI takes no options, and {uri!r} has some: give them to the service where you make it, "
+            "in a services.py, say"
+        )
     if scheme == "plait" and rest.startswith("/") and rest != "/":
         return rest.removeprefix("/")
     if scheme == "plait+postgresql":
@@ -42,29 +48,34 @@ def _place(uri: str) -> str:
 
 
 class SessionServiceByUri(PlaitSessionService):
-    """A `PlaitSessionService` on what its URI names."""
+    """A `PlaitSessionService` on what its URI names, with its options: `on_stale`, `compaction`, `agent`."""
 
     def __init__(self, uri: str, **kwargs: Any) -> None:
-        super().__init__(opened(uri), **_own(kwargs))
+        super().__init__(opened(uri), **_own(kwargs, "on_stale", "compaction", "agent"))
 
 
 class MemoryServiceByUri(PlaitMemoryService):
-    """A `PlaitMemoryService` on what its URI names."""
+    """A `PlaitMemoryService` on what its URI names, with its option `max_results`."""
 
     def __init__(self, uri: str, **kwargs: Any) -> None:
-        super().__init__(opened(uri), **_own(kwargs))
+        super().__init__(opened(uri), **_own(kwargs, "max_results"))
 
 
 class ArtifactServiceByUri(PlaitArtifactService):
-    """A `PlaitArtifactService` on what its URI names."""
+    """A `PlaitArtifactService` on what its URI names; it has no options."""
 
     def __init__(self, uri: str, **kwargs: Any) -> None:
+        _own(kwargs)
         super().__init__(opened(uri))
 
 
-def _own(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that are the service's, without what the command line says of itself."""
-    return {key: value for key, value in given.items() if key in ("on_stale", "compaction", "max_results")}
+def _own(given: dict[str, Any], *known: str) -> dict[str, Any]:
+    """The options that are the service's, without what ADK's command line says of itself; others are refused."""
+    unknown = sorted(given.keys() - {*known, *_OF_COMMAND})
+    if unknown:
+        has = f"has {', '.join(known)}" if known else "has none"
+        raise UsageError(f"this service of plait knows no option {unknown[0]!r}; it {has}")
+    return {key: value for key, value in given.items() if key in known}
 
 
 def register() -> None:

@@ -30,6 +30,7 @@ import plait
 from plait.adapters.langgraph import layout, values
 from plait.adapters.langgraph.saver import all_records
 from plait.adapters.langgraph.steps import Work, on, run, run_async
+from plait.adapters.langgraph.sweeping import Sweeping
 from plait.errors import UsageError
 
 SESSION: Final = "langgraph-memory"
@@ -40,12 +41,13 @@ FOUND: Final = 100
 MOST_WORDS: Final = 12
 
 
-class PlaitStore(BaseStore):
+class PlaitStore(Sweeping, BaseStore):
     """Keeps what agents remember across threads in one session of sessions that you have opened.
 
     `query=` is answered by full text, in all scripts, best match first: items with all of its words,
     then those with some. `ttl` is LangGraph's: `default_ttl` in minutes, `refresh_on_read`; an item that is
-    over is not there any more, and `sweep_ttl` removes it from the file. `index` says which fields are searched
+    over is not there any more, and `sweep_ttl` removes it from the file; `start_ttl_sweeper` has a thread do so every
+    `sweep_interval_minutes` (`astart_ttl_sweeper`: a task), nothing does before it is called. `index` says which fields are searched
     (`{"fields": ["text", "notes[*]"]}`), by default all text. No embeddings, no extensions of the database.
 
     `sessions` is a `plait.Sessions` for the sync methods (and the async ones, in a thread), or a

@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+DOSE ?= short
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
@@ -29,9 +30,9 @@ nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL
 check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
 	PYTHON=$(PY) scripts/check
 
-adapters: $(VENV)/.adapters $(VENV)/harness/.ready  ## the tests with every framework there is, an S3 and an embedding model; installs what `make test` skips
-	PLAIT_DOSE=short $(PYTEST) tests/adapters tests/providers tests/behaviour/test_embeddings.py $(ARGS)
-	PLAIT_DOSE=short $(VENV)/harness/bin/python -m pytest tests/adapters/test_pydantic_ai_harness.py
+adapters: $(VENV)/.adapters $(VENV)/harness/.ready  ## the tests with every framework there is, an S3 and an embedding model; installs what `make test` skips (DOSE=soak: the full dose)
+	PLAIT_DOSE=$(DOSE) $(PYTEST) tests/adapters tests/providers tests/behaviour/test_embeddings.py $(ARGS)
+	PLAIT_DOSE=$(DOSE) $(VENV)/harness/bin/python -m pytest tests/adapters/test_pydantic_ai_harness.py
 
 bench: $(VENV)/.dev  ## the numbers of docs, measured here
 	$(PY) -m benchmarks $(ARGS)

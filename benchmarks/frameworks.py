@@ -29,6 +29,9 @@ PACKAGES = (
     "openai-agents", "google-adk", "SQLAlchemy", "aiosqlite", "langgraph", "langgraph-checkpoint-sqlite",
     "langchain-community", "apsw", "msgspec",
 )  # fmt: skip
+RATES = {"append": "append, one caller: a second", "rate": "append, many callers: a second"}
+"""What is told as a rate, too."""
+
 NOTHING = "Pydantic AI brings no store that outlives its process, and the Claude Agent SDK's is in memory, too."
 
 
@@ -58,6 +61,8 @@ def lines(ledger: Ledger, dose: Dose) -> Iterator[tuple[str, ...]]:
             for key, what in MEASURES.items():
                 if ledger.values(measure_of(group, key), their.name):
                     yield _line(ledger, group, key, _named(what, dose), their.name)
+                    if key in RATES:
+                        yield _rates(ledger, group, key, _named(RATES[key], dose), their.name)
 
 
 def _named(what: str, dose: Dose) -> str:
@@ -67,8 +72,21 @@ def _named(what: str, dose: Dose) -> str:
 def _line(ledger: Ledger, group: Group, key: str, what: str, their: str) -> tuple[str, ...]:
     measure = measure_of(group, key)
     figures = [_time(median(ledger.values(measure, name))) for name in (their, group.ours.name, PlaitAsync.name)]
-    ratio = Spread.of(ledger.ratios(measure, group.ours.name, their))
-    return what, *figures, f"{ratio.median:.2g} × ({ratio.least:.2g} – {ratio.most:.2g})"
+    return what, *figures, _ratio(ledger.ratios(measure, group.ours.name, their))
+
+
+def _rates(ledger: Ledger, group: Group, key: str, what: str, their: str) -> tuple[str, ...]:
+    """The same figures as appends per second."""
+    measure = measure_of(group, key)
+    figures = [f"{1 / median(ledger.values(measure, name)):,.0f}" for name in (their, group.ours.name, PlaitAsync.name)]
+    return what, *figures, _ratio([1 / ratio for ratio in ledger.ratios(measure, group.ours.name, their)])
+
+
+def _ratio(ratios: list[float]) -> str:
+    """The median, with its spread where there is more than one round."""
+    found = Spread.of(ratios)
+    spread = f" ({found.least:.2g} – {found.most:.2g})" if len(ratios) > 1 else ""
+    return f"{found.median:.2g} ×{spread}"
 
 
 def _time(seconds: float) -> str:

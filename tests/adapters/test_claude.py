@@ -198,6 +198,23 @@ async def test_plaits_tools_are_the_sdks(sessions: plait.AsyncSessions) -> None:
     assert "Likes tea." in await chat.freeze_system_prompt()
 
 
+async def test_the_frozen_prompt_is_appended_to_claude_codes_own(sessions: plait.AsyncSessions) -> None:
+    """As the how-to merges them: by the arguments that the SDK starts Claude Code with."""
+    from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+
+    chat = sessions.session("chat", context=["memory"])
+    await chat.context.replace("memory", "Likes tea.")
+    prompt = await chat.freeze_system_prompt()
+    merged: Any = {"type": "preset", "preset": "claude_code", "append": f"Be brief.\n\n{prompt}"}
+    for given, flag, text in (
+        (merged, "--append-system-prompt", merged["append"]),
+        (prompt, "--system-prompt", prompt),
+    ):
+        options = sdk.ClaudeAgentOptions(system_prompt=given, cli_path="claude")
+        command = SubprocessCLITransport(prompt="Hi", options=options)._build_command()
+        assert "Likes tea." in text and command[command.index(flag) + 1] == text
+
+
 async def test_what_another_framework_said_is_loaded_as_entries_and_listed(store: ClaudeSessionStore) -> None:
     chat = store.handle(KEY)
     await chat.append({"role": "user", "content": "Weather in Lyon?"})

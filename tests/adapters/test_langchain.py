@@ -50,6 +50,17 @@ class Scripted(GenericFakeChatModel):
         return self
 
 
+def test_the_frozen_prompt_stands_beside_the_words_of_the_app(sessions: plait.Sessions) -> None:
+    """As the how-to merges them."""
+    chat = sessions.session("c", context=["memory"])
+    chat.context.replace("memory", "Likes tea.")
+    model = Scripted(say=lambda messages: AIMessage("yes"), seen=[])
+    agent = create_agent(model, [], system_prompt=f"Be brief.\n\n{chat.freeze_system_prompt()}")
+    agent.invoke({"messages": [HumanMessage("Hi")]})
+    ((prompt, _),) = model.seen
+    assert prompt.text == f"Be brief.\n\n{chat.freeze_system_prompt()}" and "Likes tea." in prompt.text
+
+
 @pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 def test_a_runnable_with_history_goes_on_where_it_stopped(sessions: plait.Sessions) -> None:
     """No duplicate saves over three turns."""
@@ -350,6 +361,28 @@ def test_items_end_with_their_time_unless_they_are_read(sessions: plait.Sessions
     assert [item.key for item in store.search(("a",), query="tea")] == ["long"]
     assert store.sweep_ttl() == 1 and store.sweep_ttl() == 0
     assert sessions.session("langgraph-memory").totals().messages == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("POL-358", "don't", "C++", "20.04", '"open quote', "foo(", "a:b", "OR", "NEAR", "x NOT y", "^caret", "col:*"),
+        *("'; DROP TABLE message; --", "100%", "a_b", "日本語", "half \ud99c way", "NUL \x00 in it", "word " * 200),
+    ],
+)
+def test_any_query_of_the_store_is_text(sessions: plait.Sessions, query: str) -> None:
+    """B-090: no operator, no syntax error; an item that says it is found, and first."""
+    store = PlaitStore(sessions)
+    store.put(("a",), "other", {"text": "nothing of the kind"})
+    store.put(("a",), "this", {"text": f"see {query} for more"})
+    assert [item.key for item in store.search(("a",), query=query)][:1] == ["this"]
+
+
+@pytest.mark.parametrize("query", [" ", "*", "...", '""', '"', "\x00", "\ud800", "()", "\n\t"])
+def test_a_query_of_the_store_without_a_word_finds_nothing(sessions: plait.Sessions, query: str) -> None:
+    store = PlaitStore(sessions)
+    store.put(("a",), "k", {"text": 'some words ... * "" ()'})
+    assert store.search(("a",), query=query) == []
 
 
 class Told(PlaitStore):

@@ -216,7 +216,7 @@ def test_a_framework_is_measured_or_named_as_absent(tmp_path: Path) -> None:
     headings = [line for line in told if line[0].startswith("**")]
     assert len(headings) == sum(len(group.theirs) for group in adapters.GROUPS)
     assert [line[1] for line in headings].count("not asked for") == len(headings) - 1
-    assert len(told) - len(headings) == len(adapters.MEASURES)
+    assert len(told) - len(headings) == len(adapters.MEASURES) + len(frameworks.RATES)
 
 
 def test_recall_is_told_by_script_and_is_whole_but_for_what_the_page_names() -> None:

@@ -1,7 +1,7 @@
 """One turn of a real agent under each framework, with its own scripted model, on one session: what the crossings are tried with.
 
 `python -m tests.adapters.frameworks FILE FRAMEWORK HOW` has a turn in a process of its own, which is killed
-while the second of two tools runs.
+while the second of two tools runs; HOW is `whole`, `streamed`, or `long`: whole, after much else was said.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ MEMORY = plait.BlockSpec("memory", description="Facts about the user", max_token
 Step: TypeAlias = str | list[tuple[str, dict[str, Any]]]
 """What the model does: it says something, or calls tools, all at once."""
 
+WORDS = "so much to say " * 25
+
+SUMMARY = "They spoke of many things."
+"""What a summary says, where a turn is to stay within a `window` of tokens."""
+
 Shown: TypeAlias = tuple[str, str]
 """One thing that a model is shown: `user`, `model`, `call` or `result`, and its words."""
 
@@ -49,6 +54,7 @@ class Turn:
     steps: list[Step]
     stream: bool = False
     killed: bool = False
+    window: int | None = None
     shown: list[list[Shown]] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
 
@@ -93,7 +99,7 @@ async def openai(sessions: AsyncSessions, turn: Turn) -> None:
     from agents import Agent, ModelResponse, Runner, function_tool, set_tracing_disabled
     from agents.testing import ScriptedModel, assistant_message, function_call
 
-    from plait.adapters.openai_agents import PlaitSession, instructions, tools
+    from plait.adapters.openai_agents import PlaitSession, compacting, instructions, summarizer, tools
 
     set_tracing_disabled(True)
 
@@ -119,10 +125,16 @@ async def openai(sessions: AsyncSessions, turn: Turn) -> None:
         tools=[function_tool(turn.weather), *await tools(chat)],
         instructions=instructions(chat),
     )
+    given: dict[str, Any] = {"session": PlaitSession(chat)}
+    if turn.window:
+        summarize = summarizer(agent, summary_model=ScriptedModel([[assistant_message(SUMMARY)]] * 9))
+        chat.on_compaction(plait.compact_function(summarize, keep_recent_tokens=turn.window // 3))
+        chat.compact_after(turn.window)
+        given["run_config"] = compacting(given["session"])
     if not turn.stream:
-        await Runner.run(agent, turn.asked, session=PlaitSession(chat))
+        await Runner.run(agent, turn.asked, **given)
         return
-    result = Runner.run_streamed(agent, turn.asked, session=PlaitSession(chat))
+    result = Runner.run_streamed(agent, turn.asked, **given)
     async for _ in result.stream_events():
         pass
 
@@ -147,6 +159,7 @@ def _openai_shown(items: Any) -> list[Shown]:
 async def langgraph(sessions: AsyncSessions, turn: Turn) -> None:
     from langchain.agents import create_agent
     from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
     from langchain_core.tools import StructuredTool
@@ -183,11 +196,13 @@ async def langgraph(sessions: AsyncSessions, turn: Turn) -> None:
     chat = chat_of(sessions)
     weather = StructuredTool.from_function(coroutine=turn.weather, name="weather", description="The weather.")
     saver = PlaitSaver(user_of(sessions))
+    small = FakeListChatModel(responses=[SUMMARY])
+    limits = {"trigger_tokens": turn.window, "keep_recent_tokens": turn.window // 3} if turn.window else {}
     agent: Any = create_agent(
         Scripted(),
         [weather, *await tools_async(chat)],
         system_prompt=await chat.freeze_system_prompt(),
-        middleware=[PlaitCompaction(user_of(sessions), summary_model=None)],
+        middleware=[PlaitCompaction(user_of(sessions), summary_model=small, **limits)],
         checkpointer=saver,
     )
     config: Any = {"configurable": {"thread_id": ID}}
@@ -207,7 +222,7 @@ async def pydantic_ai(sessions: AsyncSessions, turn: Turn) -> None:
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-    from plait.adapters.pydantic_ai import Saving, history, instructions, tools
+    from plait.adapters.pydantic_ai import Compaction, Saving, history, instructions, tools
 
     def shown(messages: Any) -> list[Shown]:
         found: list[Shown] = []
@@ -237,7 +252,9 @@ async def pydantic_ai(sessions: AsyncSessions, turn: Turn) -> None:
     chat = chat_of(sessions)
     model = FunctionModel(reply, stream_function=stream)
     agent = Agent(model, tools=[turn.weather, *await tools(chat)], instructions=instructions(chat))
-    given: Any = {"message_history": await history(chat), "capabilities": [Saving(chat)]}
+    small = FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart(SUMMARY)]))
+    limits = Compaction(turn.window, small, keep_recent_tokens=turn.window // 3) if turn.window else None
+    given: Any = {"message_history": await history(chat), "capabilities": [Saving(chat, compaction=limits)]}
     if turn.stream:
         async with agent.run_stream(turn.asked, **given) as result:
             await result.get_output()
@@ -256,7 +273,7 @@ async def adk(sessions: AsyncSessions, turn: Turn) -> None:
     from google.adk.runners import Runner
     from google.genai import types
 
-    from plait.adapters.adk import ContextToolset, PlaitSessionService, instruction
+    from plait.adapters.adk import Compaction, ContextToolset, PlaitSessionService, instruction
 
     def shown(request: Any) -> list[Shown]:
         found: list[Shown] = []
@@ -289,7 +306,12 @@ async def adk(sessions: AsyncSessions, turn: Turn) -> None:
                     yield LlmResponse(content=content, partial=True)
             yield LlmResponse(content=types.Content(role="model", parts=parts))
 
-    service = PlaitSessionService(sessions, agent="guide")
+    class Small(BaseLlm):
+        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=SUMMARY)]))
+
+    limits = Compaction(turn.window, Small(model="small"), keep_recent_tokens=turn.window // 3) if turn.window else None
+    service = PlaitSessionService(sessions, agent="guide", compaction=limits)
     agent = LlmAgent(
         name="guide",
         model=Scripted(),
@@ -388,7 +410,7 @@ def is_there(name: str) -> bool:
     return find_spec(package.partition(".")[0]) is not None and find_spec(package) is not None
 
 
-async def have(sessions: AsyncSessions, name: str, asked: str, *steps: Step, **how: bool) -> Turn:
+async def have(sessions: AsyncSessions, name: str, asked: str, *steps: Step, **how: Any) -> Turn:
     """A turn under a framework."""
     turn = Turn(asked, list(steps), **how)
     await FRAMEWORKS[name][1](sessions, turn)
@@ -399,6 +421,9 @@ async def have(sessions: AsyncSessions, name: str, asked: str, *steps: Step, **h
 async def _main(file: str, name: str, how: str) -> None:
     async with plait.open_async(file) as sessions:
         stream = how == "streamed"
+        if how == "long":
+            said = [(plait.user(f"{n}? {WORDS}"), plait.assistant(f"{n}. {WORDS}")) for n in range(12)]
+            await chat_of(sessions).append_many([message for both in said for message in both])
         first = await have(sessions, name, "Hello.", remembering("Likes sun."), "Hi.", stream=stream)
         print(json.dumps(first.prompts), flush=True)
         await have(sessions, name, "Lyon, Oslo?", weather_in("Lyon", "Oslo"), "Sun.", stream=stream, killed=True)

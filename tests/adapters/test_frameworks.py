@@ -17,6 +17,7 @@ import plait
 from tests.adapters.frameworks import (
     FRAMEWORKS,
     MEMORY,
+    SUMMARY,
     Shown,
     Turn,
     chat_of,
@@ -138,6 +139,26 @@ async def test_a_run_killed_between_call_and_result_goes_on_in_another_process_u
             assert [r for r in (await roles(sessions)) if r in ("user", "assistant")][-1] == "assistant"
             legal = [message async for message in chat_of(sessions).history(for_model=True)]
             assert plait.NO_RESULT not in legal[-1].to_json()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("first", [name for name in NAMES if SOAK or name in ("openai", "pydantic-ai")])
+async def test_a_long_conversation_that_was_killed_in_mid_turn_goes_on_within_the_window(
+    first: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A call without a result stands in what no summary covers; each framework drops it, or closes it, in its own way."""
+    needs(first)
+    killed(tmp_path / "store.db", first, "long")
+    for name in filter(is_there, (name for name in NAMES if name != "claude")):  # which compacts by itself
+        copied = shutil.copytree(tmp_path, tmp_path_factory.mktemp(name) / "copy") / "store.db"
+        async with plait.open_async(copied, durability="process") as sessions:
+            turn = await have(sessions, name, "Again?", weather_in("Lyon", "Oslo"), "Sun.", window=1500)
+            for n, shown in enumerate(turn.shown):
+                assert sum(SUMMARY in words for _, words in shown) == 1, name
+                assert sum(len(words) for _, words in shown) < 4 * 1500, name
+                asked = [("user", "Again?"), *(both("Lyon", "Oslo") if n else ())]
+                assert in_turns(shown)[-len(asked) :] == asked
+            assert len(await chat_of(sessions).overlays()) == 1
+            assert ("user", "Lyon, Oslo?") in turn.shown[-1], "what was asked when it was killed"
 
 
 def check(turn: Turn) -> None:

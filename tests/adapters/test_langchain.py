@@ -260,6 +260,21 @@ def test_what_others_said_joins_a_thread_with_a_summary_at_its_end(sessions: pla
     assert (chat.totals().messages, len(list(chat.leaves()))) == (3 * 2 + 3 + 2 * 2, 1)
 
 
+def test_a_summary_that_is_given_to_a_graph_as_a_message_is_still_sent_once_and_that_is_said(
+    sessions: plait.Sessions, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = sessions.session("thread")
+    sent(sessions, "question")
+    rows = list(chat.transcript())
+    chat.add_overlay(rows[0].id, rows[1].id, summary="SUMMARY")
+    model = Scripted(say=lambda messages: AIMessage("word"), seen=[])
+    middleware = PlaitCompaction(sessions, summary_model=None)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+    agent.invoke({"messages": [*PlaitChatMessageHistory(chat).messages, HumanMessage("Go on.")]}, CONFIG)
+    assert [said(message) for message in model.seen[0]] == ["SUMMARY", "Go on."]
+    assert "PlaitSaver.messages(config)" in caplog.text
+
+
 def test_what_is_archived_is_neither_sent_nor_given_to_a_graph(sessions: plait.Sessions) -> None:
     chat = sessions.session("thread")
     rows = chat.append_many([item for n in range(2) for item in question_of_openais(n)])

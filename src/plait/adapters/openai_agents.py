@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import plait
 from plait.adapters.extras import missing
+from plait.adapters.tails import NOT_SENT, Piece, Row, covered_by, summarized, tail_at
 
 try:
     from agents import Agent, FunctionTool, Model, ModelSettings, ModelTracing, RunConfig, RunContextWrapper, Usage
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PlaitSession", "compacting", "instructions", "summarizer", "tools"]
 
+log = logging.getLogger("plait")
 FORMAT: Final[Literal["openai"]] = "openai"
 WINDOW: Final = 50
 """How many messages of a session of `plait.open` a thread reads at a time."""
@@ -496,24 +499,43 @@ async def _compacted(session: PlaitSession, data: CallModelData[Any], reserved_t
         for tool in data.agent.tools
         if isinstance(tool, FunctionTool)
     ]
-    await chat.compact_if_needed(instructions=given.instructions, tools=schemas, reserved_tokens=reserved_tokens)
-    if not any(overlay.summary is not None for overlay in await chat.overlays()):
+    done = await chat.compact_if_needed(instructions=given.instructions, tools=schemas, reserved_tokens=reserved_tokens)
+    rows = [row async for row in chat.history()]
+    end = summarized(rows)
+    if not end:
         return given
-    shown = [(message, _items(message)) async for message in chat.history()]
-    return ModelInputData(input=_shortened(shown, given.input), instructions=given.instructions)
+    covered = await covered_by(chat, rows[end - 1])
+    shortened = _shortened(rows, end, covered, given.input)
+    if shortened is None and done.done:
+        log.warning(NOT_SENT, session.session_id)
+    return given if shortened is None else ModelInputData(input=shortened, instructions=given.instructions)
 
 
-def _shortened(shown: Sequence[tuple[plait.Message | plait.Damaged, list[Item]]], given: list[Item]) -> list[Item]:
-    """The input as the session shows it, up to what stands after the last summary; as it is if that is not found in it."""
-    summaries = [n for n, (message, _) in enumerate(shown) if getattr(message, "overlay", None) is not None]
-    end = summaries[-1] + 1 if summaries else 0
-    head = [item for _, items in shown[:end] for item in items]
-    tail = [_bare(item) for _, items in shown[end:] for item in items]
-    bare = [_bare(item) for item in given]
-    for at in range(len(bare) - len(tail), len(head), -1) if tail and head else ():
-        if bare[at : at + len(tail)] == tail:
-            return [*head, *given[at:]]
-    return given
+def _shortened(rows: Sequence[Row], end: int, covered: Sequence[Row], given: list[Item]) -> list[Item] | None:
+    """The input with what the session shows up to its last summary, in the place of that; `None` if it is not found."""
+    head = [item for row in plait.legal_view(rows[:end]) for item in _items(row)]
+    for tail in (rows[end:], list(plait.legal_view(rows[end:]))):
+        at = tail_at(_pieces(given), _pieces_of(covered), _piece(head[-1]), _pieces_of(tail))
+        if at is not None:
+            return [*head, *given[at:]] if at > len(head) else given
+    return None
+
+
+def _pieces_of(rows: Sequence[Row]) -> list[Piece]:
+    return _pieces([item for row in rows for item in _items(row)])
+
+
+def _pieces(items: Sequence[Item]) -> list[Piece]:
+    return [_piece(item) for item in items]
+
+
+def _piece(item: Mapping[str, Any]) -> Piece:
+    bare = _bare(item)
+    if item.get("type") == "reasoning":
+        return Piece(bare, "thought")
+    if _is_output(item):
+        return Piece(bare, "result", _call_of(item))
+    return Piece(bare, "call", item["call_id"]) if item.get("call_id") else Piece(bare)
 
 
 def _bare(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,12 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import plait
 from plait.adapters.extras import missing
+from plait.adapters.tails import NOT_SENT, Piece, covered_by, summarized, tail_at
 from plait.formats.crossing import sourced
 from plait.logic.shape import is_list, is_object
 
@@ -487,6 +488,46 @@ def _results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     return list(after)[::-1]
 
 
+class _Key(NamedTuple):
+    """A part: the message and the place in it that it is stored at, if that is known, and what it says."""
+
+    stored: tuple[str, int] | None
+    said: Any
+
+
+def _is_same(one: _Key, other: _Key) -> bool:
+    return (one.stored is not None and one.stored == other.stored) or one.said == other.said
+
+
+def _pieces(message: ModelMessage, id: str | None) -> list[Piece]:
+    return [_piece(part, None if id is None else (id, n)) for n, part in enumerate(message.parts)]
+
+
+def _stored_pieces(rows: Sequence[plait.Message]) -> list[Piece]:
+    return [piece for entry in _entries(rows) for piece in _pieces(entry.message, entry.id)]
+
+
+def _from(messages: Sequence[ModelMessage], at: int) -> list[ModelMessage]:
+    """The messages from a part on, counted over all of them."""
+    for n, message in enumerate(messages):
+        if at < len(message.parts):
+            cut: ModelMessage = replace(message, parts=message.parts[at:]) if at else message  # type: ignore[arg-type]
+            return [cut, *messages[n + 1 :]]
+        at -= len(message.parts)
+    return []
+
+
+def _piece(part: Any, stored: tuple[str, int] | None) -> Piece:
+    """A part without its time, which one that is stored without one gets anew whenever it is read."""
+    call = getattr(part, "tool_call_id", None)
+    if part.part_kind == "tool-call":
+        return Piece(_Key(stored, ("call", call)), "call", call)
+    if part.part_kind == "tool-return" or (part.part_kind == "retry-prompt" and part.tool_name is not None):
+        return Piece(_Key(stored, ("result", call)), "result", call)
+    said = {field.name: getattr(part, field.name) for field in fields(part) if field.name != "timestamp"}
+    return Piece(_Key(stored, said), "thought" if part.part_kind == "thinking" else "words")
+
+
 def _asking(node: Any) -> ModelRequestNode[Any, Any] | None:
     """The node, if it asks something new: not the end of the history once more."""
     if not _is_asking(node):
@@ -581,7 +622,7 @@ class Saving(AbstractCapability[Any]):
             self._session.compact_after(asked.tokens, prompt_tokens=asked.reserved_tokens)
         self._model = asked.summary_model or request_context.model
         parameters = request_context.model_request_parameters
-        await self._session.compact_if_needed(
+        done = await self._session.compact_if_needed(
             instructions="\n\n".join(part.content for part in parameters.instruction_parts or ()),
             tools=[
                 {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
@@ -589,26 +630,31 @@ class Saving(AbstractCapability[Any]):
             ],
             reserved_tokens=asked.reserved_tokens,
         )
-        return replace(request_context, messages=await self._laid(request_context.messages))
+        laid = await self._laid(request_context.messages)
+        if laid is None and done.done:
+            log.warning(NOT_SENT, self._session.id)
+        return request_context if laid is None else replace(request_context, messages=laid)
 
     async def _summarize(self, text: str) -> str:
         assert self._model is not None
         return await summarizer(self._model, session=self._session)(text)
 
-    async def _laid(self, given: list[ModelMessage]) -> list[ModelMessage]:
-        """The messages with the session's summaries in their places; as they are if the session's are not found in them."""
+    async def _laid(self, given: list[ModelMessage]) -> list[ModelMessage] | None:
+        """The messages with the session's summaries in their places; `None` if the session's are not found in them."""
         rows = [row async for row in self._session.history() if not isinstance(row, plait.Damaged)]
-        summaries = {row.id for row in rows if row.overlay is not None and row.overlay.summary is not None}
-        entries = _entries(rows) if summaries else []
-        end = max((n for n, entry in enumerate(entries, 1) if entry.id in summaries), default=0)
-        head, tail = entries[:end], entries[end:]
-        for at in range(len(given) - len(tail), len(head), -1) if tail and head else ():
-            if all(map(self._is, given[at:], tail)):
-                return [*(entry.message for entry in head), *given[at:]]
-        return given
-
-    def _is(self, message: ModelMessage, entry: ConversationEntry) -> bool:
-        return self._ids.get(id(message)) == entry.id or message == entry.message
+        end = summarized(rows)
+        if not end:
+            return given
+        covered = [row for row in await covered_by(self._session, rows[end - 1]) if not isinstance(row, plait.Damaged)]
+        head = _entries(list(plait.legal_view(rows[:end])))
+        sent = [piece for message in given for piece in _pieces(message, self._ids.get(id(message)))]
+        summary = _pieces(head[-1].message, None)[-1]
+        for tail in (rows[end:], list(plait.legal_view(rows[end:]))):
+            at = tail_at(sent, _stored_pieces(covered), summary, _stored_pieces(tail), same=_is_same)
+            if at is not None:
+                rest = _from(given, at)
+                return [*(entry.message for entry in head), *rest] if len(head) + len(rest) < len(given) else given
+        return None
 
     def _know(self, messages: Sequence[ModelMessage]) -> None:
         """These are stored, or are not to be."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,9 @@ from plait.adapters.langgraph import layout, rows, values
 from plait.adapters.langgraph.rows import Place
 from plait.adapters.langgraph.values import Text, Typed
 from plait.logic.ids import MAX_ID_BYTES
+from plait.model import OVERLAY_PREFIX
 
+log = logging.getLogger("plait")
 THREADS: Final = 64
 TEXTS: Final = 64
 RECENT: Final = 64
@@ -161,6 +164,12 @@ class Thread:
         return found[2]
 
     def _new(self, laid: Laid, message: BaseMessage, serde: Any, plain: bool) -> Place:
+        if message.id and message.id.startswith(OVERLAY_PREFIX):
+            log.warning(
+                "the summary %r came into a graph's state and is stored as a message of its own: give a run "
+                "PlaitSaver.messages(config), which has no summaries, and the agent PlaitCompaction",
+                message.id,
+            )
         row = rows.row_of(message, serde, plain=plain)
         parent = laid.listed.places[-1].id if laid.listed.places else None
         id = self._id(message, row)

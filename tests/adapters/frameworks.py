@@ -11,16 +11,21 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 import plait
 from plait import AsyncSession, AsyncSessions
+from tests.adapters.messages_api import environment, serving
 
-ID = "s"
+ID = "0b7e5b1e-5f0e-4a53-9a3c-3f5c2d9c8a11"  # Claude Code has no sessions but by such ids
+MCP = "mcp__plait__"
+"""What Claude Code calls the tools of a server named `plait`."""
+
 APP, USER = "shop", "ann"
 MEMORY = plait.BlockSpec("memory", description="Facts about the user", max_tokens=200)
 
@@ -329,56 +334,73 @@ async def adk(sessions: AsyncSessions, turn: Turn) -> None:
 
 
 async def claude(sessions: AsyncSessions, turn: Turn) -> None:
-    """What Claude Code does with a session store, which it is not started for: it loads, and appends entry by entry."""
-    from plait.adapters.claude import ClaudeSessionStore
+    """Claude Code itself, which the SDK brings and starts, with a scripted API on this machine."""
+    import claude_agent_sdk as sdk
+
+    from plait.adapters.claude import ClaudeSessionStore, tools
+
+    stored = asyncio.Event()
+
+    class Watched(ClaudeSessionStore):
+        async def append(self, key: Any, entries: list[Any]) -> None:
+            await super().append(key, entries)
+            if '"city": "Oslo"' in json.dumps(entries):
+                stored.set()
+
+    async def weather(given: dict[str, Any]) -> dict[str, Any]:
+        if turn.killed and given["city"] == "Oslo":
+            await stored.wait()  # Claude Code starts a tool while its call is on the way to the store
+        return {"content": [{"type": "text", "text": await turn.weather(**given)}]}
 
     chat = chat_of(sessions)
     prompt = await chat.freeze_system_prompt()
-    tools = {tool.name: tool for tool in await chat.tools()}
-    store = ClaudeSessionStore(sessions.scoped(APP))
-    key = {"project_key": USER, "session_id": ID}
-    entries = await store.load(key) or []
-    last = next((entry["uuid"] for entry in reversed(entries) if entry["type"] in ("user", "assistant")), None)
+    store = Watched(user_of(sessions), by_project=False)
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    offered = [sdk.SdkMcpTool("weather", "The weather in a city.", schema, weather), *await tools(chat)]
 
-    async def say(role: str, content: Any) -> None:
-        nonlocal last
-        uuid = str(uuid4())
-        entry = {"type": role, "uuid": uuid, "parentUuid": last, "sessionId": ID}
-        entry = {**entry, "isSidechain": False, "message": {"role": role, "content": content}}
-        entries.append(entry)
-        await store.append(key, [entry])
-        last = uuid
-
-    await say("user", turn.asked)
-    for _ in turn.steps:
-        step = turn.step(_claude_shown(entries), prompt)
+    def script(request: Any) -> Any:
+        system = "".join(block["text"] for block in request["system"])
+        step = turn.step(_claude_shown(request["messages"]), prompt if prompt in system else system)
         if isinstance(step, str):
-            await say("assistant", [{"type": "text", "text": step}])
-            continue
-        for n, (name, given) in enumerate(step):
-            await say("assistant", [{"type": "tool_use", "id": _id(turn, n), "name": name, "input": given}])
-        for n, (name, given) in enumerate(step):
-            answer = await (turn.weather(**given) if name == "weather" else tools[name].call(given))
-            await say("user", [{"type": "tool_result", "tool_use_id": _id(turn, n), "content": answer}])
+            return step
+        named = enumerate(step)
+        return [
+            {"type": "tool_use", "id": _id(turn, n), "name": MCP + name, "input": given} for n, (name, given) in named
+        ]
+
+    known = await store.load({"project_key": "", "session_id": ID})
+    with tempfile.TemporaryDirectory() as folder, serving(script, streams=turn.stream) as api:
+        options = sdk.ClaudeAgentOptions(
+            session_store=store,
+            session_store_flush="eager",
+            session_id=None if known else ID,
+            resume=ID if known else None,
+            system_prompt={"type": "preset", "preset": "claude_code", "append": prompt},
+            mcp_servers={"plait": sdk.create_sdk_mcp_server("plait", tools=offered)},
+            allowed_tools=[MCP + tool.name for tool in offered],
+            tools=[],
+            include_partial_messages=turn.stream,
+            setting_sources=[],
+            cwd=folder,
+            env=environment(api, Path(folder)),
+        )
+        kinds = [type(message).__name__ async for message in sdk.query(prompt=turn.asked, options=options)]
+        assert turn.stream == ("StreamEvent" in kinds) and kinds[-1] == "ResultMessage"
+        assert api.refused == [], "it asks nobody else"
 
 
-def _claude_shown(entries: list[Any]) -> list[Shown]:
-    """As Claude Code sends it: a call that nobody answered when it stopped is closed by it."""
+def _claude_shown(messages: Any) -> list[Shown]:
+    """What is said in a request, without what Claude Code tells the model by itself."""
     shown: list[Shown] = []
-    open_calls: dict[str, None] = {}
-    for message in (entry["message"] for entry in entries if "message" in entry):
+    for message in messages:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
             if block["type"] == "tool_use":
-                open_calls[block["id"]] = None
                 shown.append(("call", _call(block["name"], block["input"])))
             elif block["type"] == "tool_result":
-                del open_calls[block["tool_use_id"]]
-                content = block["content"]
-                shown.append(("result", content if isinstance(content, str) else content[0]["text"]))
-            else:
-                shown += [("result", plait.NO_RESULT) for _ in open_calls]
-                open_calls.clear()
+                said = block["content"]
+                shown.append(("result", said if isinstance(said, str) else said[0]["text"]))
+            elif message["role"] != "system" and not block["text"].startswith("<system-reminder>"):
                 shown.append(("model" if message["role"] == "assistant" else "user", block["text"]))
     return shown
 
@@ -391,7 +413,7 @@ def _id(turn: Turn, n: int) -> str:
 
 
 def _call(name: str, given: Any) -> str:
-    return f"{name} {given.get('city', given.get('content'))}"
+    return f"{name.removeprefix(MCP)} {given.get('city', given.get('content'))}"
 
 
 FRAMEWORKS: dict[str, tuple[str, Callable[[AsyncSessions, Turn], Awaitable[None]]]] = {
@@ -405,9 +427,12 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[AsyncSessions, Turn], Awaitable[None]
 
 
 def is_there(name: str) -> bool:
-    """Whether the framework is installed."""
+    """Whether the framework is installed, and with Claude's the Claude Code that its wheels bring."""
     package = FRAMEWORKS[name][0]
-    return find_spec(package.partition(".")[0]) is not None and find_spec(package) is not None
+    found = find_spec(package) if find_spec(package.partition(".")[0]) is not None else None
+    if found is None or name != "claude":
+        return found is not None
+    return any(Path(str(found.origin)).parent.glob("_bundled/claude*"))
 
 
 async def have(sessions: AsyncSessions, name: str, asked: str, *steps: Step, **how: Any) -> Turn:

@@ -153,6 +153,67 @@ async def test_a_kept_segment_is_not_hidden(store: ClaudeSessionStore) -> None:
     assert [message.id async for message in store.handle(KEY).history()] == ["u2", "a2", "b"]
 
 
+async def test_a_summary_comes_before_what_is_kept_beside_it(store: ClaudeSessionStore) -> None:
+    last, total = None, 0
+    for n in range(3):
+        kept = {"preservedSegment": {"headUuid": f"v{n}", "tailUuid": f"b{n}"}}
+        boundary = {"uuid": f"c{n}", "parentUuid": None, "type": "system", "subtype": "compact_boundary"}
+        batch = [
+            line(f"u{n}", "user", f"One {n}", last),
+            line(f"a{n}", "assistant", "1", f"u{n}"),
+            line(f"v{n}", "user", f"Two {n}", f"a{n}"),
+            line(f"b{n}", "assistant", "2", f"v{n}"),
+            {**boundary, "content": "c", "compactMetadata": kept},
+            line(f"s{n}", "user", f"Of it {n}", f"c{n}", isCompactSummary=True),
+        ]
+        for _ in range(2):
+            for part in (batch[:4], batch[4:5], batch[5:]):
+                await store.append(KEY, part)
+        last, total = f"b{n}", total + 6
+        shown = [m.text async for m in store.handle(KEY).history(for_model=True) if isinstance(m, plait.Message)]
+        assert shown == [f"Of it {n}", f"Two {n}", "2"]
+        assert len(await store.load(KEY) or []) == total == len([m async for m in store.handle(KEY).transcript()])
+        assert len(await store.handle(KEY).leaves()) == 1
+
+
+async def test_a_branch_begins_where_a_prompt_goes_on_from_whatever_is_noted_between(store: ClaudeSessionStore) -> None:
+    """Claude Code notes a change of model, or of files, between the two."""
+    note = {"type": "system", "subtype": "informational", "content": "The model changed"}
+    begun = [line("u1", "user", "One"), line("a1", "assistant", "1", "u1")]
+    first = [
+        {**note, "uuid": "n1", "parentUuid": "a1"},
+        line("u2", "user", "Two", "n1"),
+        line("a2", "assistant", "2", "u2"),
+    ]
+    second = [
+        {**note, "uuid": "n2", "parentUuid": "a1"},
+        line("u3", "user", "Three", "n2"),
+        line("a3", "assistant", "3", "u3"),
+    ]
+    entries = [*begun, *first, *second]
+    for n, sizes in enumerate(([8], [1] * 8, [2, 3, 3], [5, 1, 2])):
+        key, rest = {**KEY, "session_id": f"s{n}"}, iter(entries)
+        for size in sizes:
+            await store.append(key, list(itertools.islice(rest, size)))
+        chat = store.handle(key)
+        shown = [m.id async for m in chat.history(for_model=True) if isinstance(m, plait.Message)]
+        assert shown == ["u1", "a1", "u3", "a3"], sizes
+        assert await store.load(key) == entries and len(await chat.leaves()) == 2
+    ring = [
+        {**note, "uuid": "x", "parentUuid": "y"},
+        {**note, "uuid": "y", "parentUuid": "x"},
+        line("z", "user", "Z", "y"),
+    ]
+    await store.append({**KEY, "session_id": "ring"}, ring)
+    await store.append({**KEY, "session_id": "ring"}, [line("zz", "user", "Z", "x")])
+
+
+async def test_a_prompt_in_the_queue_is_found_once(store: ClaudeSessionStore) -> None:
+    queued = {"type": "queue-operation", "operation": "enqueue", "content": "Where is it?", "sessionId": "s"}
+    await store.append(KEY, [queued, line("u1", "user", "Where is it?")])
+    assert [hit.id for hit in await store.handle(KEY).search("where")] == ["u1"]
+
+
 def test_a_policy_is_refused() -> None:
     with plait.open(":memory:") as sessions, pytest.raises(plait.UsageError, match="compacts its sessions itself"):
         ClaudeSessionStore(sessions, compaction=1000)  # type: ignore[arg-type]

@@ -43,14 +43,18 @@ class ClaudeSessionStore:
     they were, in the order in which they were stored. What a subagent wrote is a session of its own, deleted
     with the one it belongs to. An entry whose `uuid` is there is not stored again.
 
+    A project is the folder that Claude Code runs in. With `by_project=False` it does not matter: transcripts
+    are the sessions of the scope itself, which other frameworks have them in, too, and are found from any folder.
+
     Claude Code compacts by itself: its own entries say so, are kept like others, and hide what they
     summarize from `history`, not from `load`. There is no other compaction here: a policy is refused.
     """
 
-    def __init__(self, sessions: AsyncSessions, *, compaction: None = None) -> None:
+    def __init__(self, sessions: AsyncSessions, *, by_project: bool = True, compaction: None = None) -> None:
         if compaction is not None:
             raise UsageError("Claude Code compacts its sessions itself, and a store for it takes no compaction")
         self.sessions = sessions
+        self.by_project = by_project
 
     def handle(self, key: Key) -> AsyncSession:
         """plait's session that a transcript is: its branches, search and everything else."""
@@ -66,8 +70,10 @@ class ClaudeSessionStore:
             place = LEAF if parent is None else parent
             stored = await handle.append_many(run, parent=place, format=FORMAT, own_ids=own_ids)
             for entry, written in zip(run, stored, strict=True):
-                if written.inserted and entry.get("subtype") == "compact_boundary":
+                if entry.get("subtype") == "compact_boundary":
                     await _hide(handle, entry, written.parent_id)
+                elif entry.get("isCompactSummary") is True:
+                    await _lead(handle, written.id)
 
     async def load(self, key: Key) -> list[Any] | None:
         """All entries of a transcript, `None` if there never was one.
@@ -118,12 +124,15 @@ class ClaudeSessionStore:
 
     def _scope(self, project: str) -> AsyncSessions:
         tenant, owner = self.sessions.scope
+        if not self.by_project:
+            return self.sessions
         plain = not owner and not project.startswith("[")
         return self.sessions.scoped(tenant, project if plain else _spelled(owner, project))
 
     def _below(self, key: Key) -> AsyncSessions:
         tenant, owner = self.sessions.scope
-        return self.sessions.scoped(tenant, _spelled(owner, key["project_key"], key["session_id"]))
+        project = key["project_key"] if self.by_project else ""
+        return self.sessions.scoped(tenant, _spelled(owner, project, key["session_id"]))
 
 
 async def tools(session: AsyncSession) -> list[Any]:
@@ -165,17 +174,26 @@ async def _entries(handle: AsyncSession, after_seq: int = 0) -> list[tuple[int, 
 def _runs(entries: Iterable[Json]) -> Iterator[tuple[bool, list[Json]]]:
     """The entries in pieces that are appended at once, with whether their ids are their own; most often one piece."""
     run: list[Json] = []
+    said: dict[str, object] = {}  # by each entry's uuid, what was said last by then on its branch
     owned, last = False, None
     for entry in entries:
-        uuid = entry.get("uuid")
+        uuid, parent = entry.get("uuid"), entry.get("parentUuid")
         own = isinstance(uuid, str) and bool(uuid.strip())
-        if run and (own != owned or (_is_prompt(entry) and entry["parentUuid"] != last)):
+        before = said.get(parent, parent) if isinstance(parent, str) else None
+        if run and (own != owned or (_is_prompt(entry) and before != last)):
             yield owned, run
             run = []
         run.append(entry)
-        owned, last = own, uuid if own else last
+        owned = own
+        if own:
+            last = uuid if _is_said(entry) else last
+            said[str(uuid)] = uuid if _is_said(entry) else before
     if run:
         yield owned, run
+
+
+def _is_said(entry: Json) -> bool:
+    return entry.get("type") in ("user", "assistant")
 
 
 def _is_prompt(entry: Json) -> bool:
@@ -191,26 +209,36 @@ async def _rewound(handle: AsyncSession, entry: Json) -> str | None:
     """The message that a prompt goes on from, if that is an earlier one than the last that was said.
 
     Only prompts begin branches: results of tools that ran at once name different parents, and are one turn.
+    Between a prompt and what it goes on from there may be notes (of a model that changed, of files): those
+    stay where they came.
     """
-    parent = entry.get("parentUuid")
-    if not _is_prompt(entry) or not isinstance(parent, str) or not parent.strip():
+    if not _is_prompt(entry):
         return None
-    found = await handle.get(parent)
-    if not isinstance(found, Message):
+    found = await _said_before(handle, entry)
+    if found is None:
         return None
     async for later in handle.transcript(after_seq=found.seq):
         if later.role in ("user", "assistant", "tool"):
-            return parent
+            return found.id
+    return None
+
+
+async def _said_before(handle: AsyncSession, entry: Json) -> Message | None:
+    """What was said last before an entry, by its own account."""
+    seen: set[str] = set()
+    while isinstance(parent := entry.get("parentUuid"), str) and parent.strip() and parent not in seen:
+        seen.add(parent)  # a ring is nobody's ancestor
+        found = await handle.get(parent)
+        if not isinstance(found, Message) or found.role != "meta":
+            return found if isinstance(found, Message) else None
+        entry = found.to_dict()
     return None
 
 
 async def _hide(handle: AsyncSession, boundary: Json, last: str | None) -> None:
     """Hide what Claude Code has summarized, but for what it says it keeps, from `history`."""
-    about = boundary.get("compactMetadata")
-    segment = about.get("preservedSegment") if is_object(about) else None
-    head = segment.get("headUuid") if is_object(segment) else None
-    kept = await handle.get(head) if isinstance(head, str) and head.strip() else None
-    last = kept.parent_id if isinstance(kept, Message) else last
+    kept = await _kept(handle, boundary)
+    last = kept.parent_id if kept is not None else last
     if last is None:
         return
     async for first in handle.transcript(last, limit=1):
@@ -218,6 +246,37 @@ async def _hide(handle: AsyncSession, boundary: Json, last: str | None) -> None:
             await handle.archive(first.id, last, leaf=last)
         except ConflictError as error:
             log.warning("what Claude Code summarized in session %r is shown beside its summary: %s", handle.id, error)
+
+
+async def _lead(handle: AsyncSession, id: str) -> None:
+    """Show a summary before what was kept beside it, as Claude Code shows it to the model, though it was written after."""
+    summary = await handle.get(id)
+    parent = summary.parent_id if isinstance(summary, Message) else None
+    boundary = await handle.get(parent) if parent is not None else None
+    if not isinstance(boundary, Message) or not isinstance(summary, Message):
+        return
+    kept = await _kept(handle, boundary.to_dict())
+    if kept is None or kept.parent_id is None:
+        return
+    until = kept.parent_id
+    if any(overlay.kind == "compaction" and overlay.to_id == until for overlay in await handle.overlays(until)):
+        return  # the entry came a second time
+    async for first in handle.transcript(until, limit=1):
+        try:
+            await handle.add_overlay(first.id, until, summary=summary.text, leaf=until)
+        except ConflictError as error:
+            log.warning("a summary of Claude Code's in session %r comes after what it kept: %s", handle.id, error)
+            return
+        await handle.omit(id, leaf=id)
+
+
+async def _kept(handle: AsyncSession, boundary: Json) -> Message | None:
+    """The first message of those that Claude Code keeps beside its summary."""
+    about = boundary.get("compactMetadata")
+    segment = about.get("preservedSegment") if is_object(about) else None
+    head = segment.get("headUuid") if is_object(segment) else None
+    found = await handle.get(head) if isinstance(head, str) and head.strip() else None
+    return found if isinstance(found, Message) else None
 
 
 def _mtime(info: SessionInfo) -> int:

@@ -133,7 +133,9 @@ class ClaudeCodeFormat:
     def parts(self, message: Mapping[str, Any]) -> list[Json]:
         if message.get("type") in ("user", "assistant"):
             return _blocks(_object(message.get("message")).get("content"), _claude_block)
-        said = message.get("content") or message.get("summary")
+        # A prompt that waits in the queue is said again by the entry that it becomes: as text it would be found twice.
+        queued = message.get("type") == "queue-operation"
+        said = None if queued else message.get("content") or message.get("summary")
         known = _texts(said) if isinstance(said, str) else []
         return known or [_data(str(message.get("type")), dict(message))]
 

@@ -10,6 +10,14 @@ from tests import postgres_server
 
 SOAK_TEST_LIMIT_S = 4 * 3600
 
+GENERATED = {
+    "tests/behaviour/_sync/": 4,
+    "tests/conformance/_sync/test_sqlite_store.py::": 3,
+    "tests/conformance/_sync/test_postgres_store.py::": 3,
+}
+"""Of these tests a short run holds one of so many, by the sum of its name: their originals, from which they are made by
+replacing words, are run whole. A soak holds all, and so does a run that names their folder."""
+
 # No deadline and no complaint about slow examples: how long one takes says how busy the machine is.
 settings.register_profile(
     doses.NAME,
@@ -34,11 +42,20 @@ def pytest_report_header() -> str:
     return f"plait dose: {doses.NAME}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In a soak every test may take hours, also those that name a limit for the short dose."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a soak every test may take hours, also those that name a limit for the short dose; that leaves some out."""
     if doses.SOAK:
         for item in items:
             item.add_marker(pytest.mark.timeout(SOAK_TEST_LIMIT_S), append=False)
+    elif not any("_sync" in argument for argument in config.args):
+        left = {item for item in items if _is_left_out(item)}
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    one_of = next((share for start, share in GENERATED.items() if item.nodeid.startswith(start)), 1)
+    return not doses.is_chosen(item.name, one_of)
 
 
 @pytest.fixture

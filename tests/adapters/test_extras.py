@@ -23,7 +23,7 @@ def test_every_adapter_is_listed_with_its_extra() -> None:
     assert {extra for _, extra in EXTRAS.values()} <= set(described["optional-dependencies"])
     helpers = set(MODULES) - set(EXTRAS)
     owners = {name for name in EXTRAS if any(helper.startswith(name) for helper in helpers)}
-    assert {helper for helper in helpers if not any(helper.startswith(name) for name in owners)} == {"extras"}
+    assert {helper for helper in helpers if not any(helper.startswith(name) for name in owners)} == {"extras", "tails"}
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

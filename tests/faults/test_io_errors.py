@@ -18,7 +18,7 @@ from tests.dose import dose
 from tests.faults.operations import OPERATIONS, OTHER, everything, new, outcomes, ref
 from tests.stores import open_sqlite
 
-EVERY = dose(short=3, soak=100_000)
+EVERY = dose(short=2, soak=100_000)
 """How many steps of an operation fail one by one before the rest is sampled."""
 
 
@@ -35,7 +35,7 @@ FAULTS: list[tuple[Call, Error, int, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "times", "torn"), FAULTS[: dose(short=3, soak=len(FAULTS))])
+@pytest.mark.parametrize(("call", "error", "times", "torn"), FAULTS[: dose(short=2, soak=len(FAULTS))])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_is_whole_or_absent(
     name: str, call: Call, error: Error, times: int, torn: bool, vfs: FaultVFS, prepared: Path, tmp_path: Path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.logic.pacing import Policy, Reported, Waiting
+from plait.logic.pacing import Reported, Waiting, policy
 
 TOKENS = st.integers(0, 10**6)
 
@@ -38,19 +38,21 @@ def test_expectations(report: Reported, view: int, expected: int) -> None:
 @given(st.integers(100, 10**6), st.integers(0, 50), st.lists(st.integers(0, 3), max_size=60))
 def test_each_wait_is_for_something_that_has_not_come_yet(window: int, percent: int, grown: list[int]) -> None:
     """Whatever the sizes: directly after a try in vain there is none, and the wait grows to the whole limit."""
-    policy = Policy(None, window, 0.85, 0, 0, False)
+    pace = policy(None, window, 0.85, 0, 0, False)
+    assert pace is not None
     waiting, size, messages = Waiting(), window * percent // 10, 10
     for more in grown:
-        waiting = waiting.longer("no", policy, size, 0, messages)
+        waiting = waiting.longer("no", pace, size, 0, messages)
         assert waiting.paused == "no" and waiting.stood == size
         assert not waiting.is_over(size, messages)
-        assert waiting.is_over(size + 2 * policy.limit + 1, messages + 16)
+        assert waiting.is_over(size + 2 * pace.limit + 1, messages + 16)
         size, messages = size + more * window // 10, messages + more
 
 
 def test_a_wait_does_not_go_beyond_the_window_while_it_can_be_kept_below() -> None:
-    policy = Policy(None, 8_000, 0.85, 500, 0, False)
+    pace = policy(None, 8_000, 0.85, 500, 0, False)
+    assert pace is not None
     waiting = Waiting(attempts=9)
-    assert waiting.longer("", policy, 7_400, 0, 10).resumes_above_tokens == 7_500
-    assert waiting.longer("", policy, 7_500, 0, 10).resumes_above_tokens == 7_500 + policy.limit
-    assert waiting.longer("", policy, 7_000, 450, 10).resumes_above_tokens == 7_050
+    assert waiting.longer("", pace, 7_400, 0, 10).resumes_above_tokens == 7_500
+    assert waiting.longer("", pace, 7_500, 0, 10).resumes_above_tokens == 7_500 + pace.limit
+    assert waiting.longer("", pace, 7_000, 450, 10).resumes_above_tokens == 7_050

@@ -23,11 +23,11 @@ from plait.logic.compaction import (
     Tail,
     check_smaller,
     target_tokens,
-    usage_tokens,
 )
 from plait.logic.estimate import Counter, estimate_text
 from plait.logic.pacing import OVER, TIGHT, Policy, Reported, Waiting, noted
 from plait.logic.turns import Units, UnitsBackward
+from plait.logic.usage import usage_tokens
 from plait.model import (
     COMPACTION_KEY,
     LEAF,
@@ -106,8 +106,7 @@ class Compactor:
         self._warned: set[str] = set()
         self._anchor: Reported | None = None
         self._given: int | None = None  # what instructions and tools cost, as they were given last
-        self._noted = False  # whether the database has a note of the state
-        self._restored = False
+        self._noted: bool | None = None  # whether the database has a note of what is waited for; None: not looked yet
 
     @property
     def state(self) -> CompactionState:
@@ -117,7 +116,7 @@ class Compactor:
         """Compact as another handle of the session does."""
         self.function, self.policy, self.on_error = other.function, other.policy, other.on_error
         self._waiting, self._anchor, self._given = other._waiting, other._anchor, other._given
-        self._noted, self._restored = other._noted, other._restored
+        self._noted = other._noted
 
     # -- when ------------------------------------------------------------------
 
@@ -153,7 +152,7 @@ class Compactor:
             return
         after = 0
         for message in reversed(messages):
-            reported = usage_tokens(message.usage) if message.role == "assistant" else None
+            reported = _reported_by(message)
             if reported is not None:
                 self._anchor = Reported(reported, totals.view_tokens - after, self._given)
                 return
@@ -188,9 +187,8 @@ class Compactor:
         policy, size = self.policy, self._size(totals)
         if policy is None:
             return False
-        if size < self._waiting.stood and policy.has_room(
-            size
-        ):  # messages were deleted, or another path is the active one
+        shrank = size < self._waiting.stood  # messages were deleted, or another path is the active one
+        if shrank and policy.has_room(size):
             self._goes_on()
         if not policy.is_due(size + more):
             return False
@@ -236,7 +234,7 @@ class Compactor:
                 continue
             if seen == ANCHOR_MESSAGES or any(message.created_at <= at for at in compacted):
                 return
-            reported = usage_tokens(message.usage) if message.role == "assistant" else None
+            reported = _reported_by(message)
             if reported is not None:
                 self._anchor = Reported(reported, totals.view_tokens - after, None)
                 return
@@ -285,13 +283,12 @@ class Compactor:
         except PlaitError as error:
             log.info("session %r: what compaction waits for could not be noted: %s", self._ref.id, error)
         else:
-            self._noted, self._restored = note is not None, True
+            self._noted = note is not None
 
     def _restore(self, size: int) -> None:
         """Take over what another handle waits for, unless the view has become smaller since."""
-        if self._restored:
+        if self._noted is not None:
             return
-        self._restored = True
         info = self._store.info(self._ref)
         found = noted(info.metadata) if info is not None else Waiting()
         self._noted = found.paused is not None
@@ -526,6 +523,11 @@ def _end(message: Message, *, first: bool) -> tuple[str, int]:
     if overlay is None:
         return message.id, message.seq
     return (overlay.from_id, overlay.from_seq) if first else (overlay.to_id, overlay.to_seq)
+
+
+def _reported_by(message: Message) -> int | None:
+    """How many tokens a conversation had up to a message, if a model said so with it."""
+    return usage_tokens(message.usage) if message.role == "assistant" else None
 
 
 def _now_us() -> int:

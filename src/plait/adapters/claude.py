@@ -229,8 +229,10 @@ async def _said_before(handle: AsyncSession, entry: Json) -> Message | None:
     while isinstance(parent := entry.get("parentUuid"), str) and parent.strip() and parent not in seen:
         seen.add(parent)  # a ring is nobody's ancestor
         found = await handle.get(parent)
-        if not isinstance(found, Message) or found.role != "meta":
-            return found if isinstance(found, Message) else None
+        if not isinstance(found, Message):
+            return None
+        if found.role != "meta":
+            return found
         entry = found.to_dict()
     return None
 

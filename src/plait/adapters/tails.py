@@ -6,7 +6,7 @@ with results, thoughts come and go. So the two are compared with that left aside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from operator import eq
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -41,9 +41,14 @@ async def covered_by(session: plait.AsyncSession, row: Row) -> list[Row]:
     """The rows that the summary stands for which is read at a row of the history, but for those that are archived."""
     here = _summary_in(row)
     assert here is not None
-    hidden = [one for one in await session.overlays() if one.summary is None]
     path = session.transcript(after_seq=here.from_seq - 1, before_seq=here.to_seq + 1)
-    return [row async for row in path if not any(one.from_seq <= row.seq <= one.to_seq for one in hidden)]
+    return without_archived([row async for row in path], await session.overlays())
+
+
+def without_archived(rows: Iterable[Row], overlays: Iterable[plait.Overlay]) -> list[Row]:
+    """The rows of a path that no overlay without a summary hides."""
+    hidden = [one for one in overlays if one.summary is None]
+    return [row for row in rows if not any(one.from_seq <= row.seq <= one.to_seq for one in hidden)]
 
 
 def _summary_in(row: Row) -> plait.Overlay | None:
@@ -59,20 +64,39 @@ def tail_at(
     `covered` and `tail` are what is stored, up to and from there; more may be given after the tail.
     """
     ends = [*_ends(covered, {*map(_hashed, tail)}), summary]
-    closed = _unanswered(covered)
+    closed, unanswered, may_miss = _unanswered(covered), _unanswered(tail), _may_miss(tail)
     for at in range(len(given), 0, -1):
         last = at - 1
         while last > 0 and given[last].kind == "result" and given[last].call in closed:
             last -= 1
-        if any(same(given[last].key, end.key) for end in ends) and _goes_on(given, at, tail, same):
+        begins = any(same(given[last].key, end.key) for end in ends)
+        if begins and _goes_on(given, at, tail, may_miss, unanswered, same):
             return at
     return None
 
 
-def _goes_on(given: Sequence[Piece], at: int, tail: Sequence[Piece], same: Same) -> bool:
-    """Whether the tail is what is given from there on."""
+def _may_miss(tail: Sequence[Piece]) -> list[bool]:
+    """Of each piece of a tail whether it may not have been sent."""
     unanswered, called = _unanswered(tail), {piece.call for piece in tail if piece.kind == "call"}
-    later = [*map(_hashed, tail)]
+    last = {_hashed(piece): n for n, piece in enumerate(tail)}
+    return [
+        piece.kind == "thought"
+        or (piece.kind == "call" and piece.call in unanswered)
+        or (piece.kind == "result" and piece.call not in called)
+        or last[_hashed(piece)] != n  # sent once, where it was said last
+        for n, piece in enumerate(tail)
+    ]
+
+
+def _goes_on(
+    given: Sequence[Piece],
+    at: int,
+    tail: Sequence[Piece],
+    may_miss: Sequence[bool],
+    unanswered: Container[object],
+    same: Same,
+) -> bool:
+    """Whether the tail is what is given from there on, but for what may be missing and for results that calls got meanwhile."""
     n = 0
     while n < len(tail):
         piece, here = tail[n], given[at] if at < len(given) else None
@@ -80,12 +104,7 @@ def _goes_on(given: Sequence[Piece], at: int, tail: Sequence[Piece], same: Same)
             at, n = at + 1, n + 1
         elif here is not None and here.kind == "result" and here.call in unanswered:
             at += 1
-        elif (
-            piece.kind == "thought"
-            or (piece.kind == "call" and piece.call in unanswered)
-            or (piece.kind == "result" and piece.call not in called)
-            or later[n] in later[n + 1 :]  # sent once, where it was said last
-        ):
+        elif may_miss[n]:
             n += 1
         else:
             return False

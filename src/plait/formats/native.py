@@ -23,11 +23,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from plait import jsontext
+from plait.logic.markers import STANDARD
 from plait.logic.shape import is_list, is_object
 from plait.model import Format, Json
 
 _USAGE_KEYS: Final = ("usage", "totalUsage", "usage_metadata", "usageMetadata", "token_usage", "tokenUsage")
-_STANDARD: Final = str.maketrans("-_", "+/")
 _USAGE_PLACES: Final = ("metadata", "response_metadata")
 
 
@@ -209,7 +209,7 @@ def by_provider(part: Json) -> Json:
 
 def standard_base64(data: Any) -> Any:
     """Base64 of URLs' alphabet, as pydantic writes bytes, in the one that everybody reads; anything else as it is."""
-    return data.translate(_STANDARD) if isinstance(data, str) else data
+    return data.translate(STANDARD) if isinstance(data, str) else data
 
 
 def merged(parts: list[Json]) -> str | list[Json]:

@@ -137,7 +137,7 @@ VALUE: Final = ("label", "key", "content", "description", "metadata", "tokens", 
 
 def each(transcript: object, field: str, says: Sequence[str]) -> Iterator[Any]:
     """What a transcript brings under `field`, nothing if it has none; `UsageError` for what is none of these."""
-    for n, item in enumerate(_several(transcript, field)):
+    for n, item in enumerate(getattr(transcript, field, ())):
         if not all(hasattr(item, name) for name in says):
             raise arguments.refusal(f"transcript.{field}[{n}]", f"an object with {', '.join(says)}", item)
         yield item
@@ -145,18 +145,13 @@ def each(transcript: object, field: str, says: Sequence[str]) -> Iterator[Any]:
 
 def pairs(transcript: object, field: str) -> Iterator[tuple[bytes, bytes]]:
     """What a transcript brings under `field`, which is pairs of bytes."""
-    for n, item in enumerate(_several(transcript, field)):
+    found: Iterable[Any] = getattr(transcript, field, ())
+    for n, item in enumerate(found):
         match item:
             case (bytes() as key, bytes() as body):
                 yield key, body
             case _:
                 raise arguments.refusal(f"transcript.{field}[{n}]", "a pair of bytes, key and body", item)
-
-
-def _several(transcript: object, field: str) -> Iterable[Any]:
-    found = getattr(transcript, field, ())
-    arguments.several(f"transcript.{field}", found)
-    return found
 
 
 class Chain(Struct):

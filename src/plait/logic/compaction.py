@@ -19,7 +19,6 @@ from plait.logic.markers import marked, marked_text
 from plait.logic.shape import is_object
 from plait.logic.trimming import truncated
 from plait.logic.turns import Unit, is_hidden, is_tool
-from plait.logic.usage import tokens_used
 from plait.model import Damaged, Json, Message
 
 Summarizer = Callable[[str], Awaitable[str] | str]
@@ -389,13 +388,3 @@ def _tool(part: Json, limit: int) -> str:
 def _shown(value: Any, limit: int) -> str:
     short = truncated(marked(value), limit)
     return short if isinstance(short, str) else jsontext.encode(short)
-
-
-def usage_tokens(usage: Json | None) -> int | None:
-    """How many tokens a conversation had up to a message, as the model reported it; `None` if it does not say."""
-    if usage is None:
-        return None
-
-    found = (usage.get(key) for key in ("totalTokens", "total_tokens", "totalTokenCount", "total_token_count"))
-    total = next((value for value in found if type(value) is int), 0)
-    return total or sum(tokens_used(usage) or ()) or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 
 from plait.errors import UsageError
 from plait.logic import arguments
@@ -20,25 +20,19 @@ OVER: Final = "what has to stay is over the limit by itself"
 TIGHT: Final = "what has to stay leaves little room below the limit"
 
 
-class Policy:
-    """When a session is compacted by itself."""
+class Policy(Struct, frozen=True):
+    """When a session is compacted by itself; `policy` makes one.
 
-    def __init__(
-        self,
-        tokens: int | None,
-        window_tokens: int | None,
-        trigger_ratio: float,
-        reserved_tokens: int,
-        prompt_tokens: int,
-        background: bool,
-    ) -> None:
-        self.window = window_tokens is not None
-        self.limit = tokens if tokens is not None else int((window_tokens or 0) * trigger_ratio)
-        self.reserved = reserved_tokens
-        self.prompt = prompt_tokens
-        self.background = background
-        most = self.limit + self.limit // ROOM
-        self.most = most if window_tokens is None else min(most, window_tokens - reserved_tokens)
+    A view of more than `limit` tokens is, or one that comes to it with what is `reserved` if the limit is that of a
+    model's `window`; `most` is never to be exceeded because nothing was won. `prompt` goes before the view each time.
+    """
+
+    limit: int
+    most: int
+    window: bool
+    reserved: int
+    prompt: int
+    background: bool
 
     def is_due(self, tokens: int) -> bool:
         """Whether a view of so many tokens is to be compacted: over the limit, or up to the trigger of a window."""
@@ -83,7 +77,11 @@ def policy(
             f"reserved_tokens ({reserved_tokens:,}) must be less than trigger_ratio of window_tokens "
             f"({window_tokens * trigger_ratio:,.0f}): nothing would be left for the conversation"
         )
-    return Policy(tokens, window_tokens, trigger_ratio, reserved_tokens, prompt_tokens, background)
+    limit = int(window_tokens * trigger_ratio) if window_tokens is not None else tokens or 0
+    most = limit + limit // ROOM
+    if window_tokens is not None:
+        most = min(most, window_tokens - reserved_tokens)
+    return Policy(limit, most, window_tokens is not None, reserved_tokens, prompt_tokens, background)
 
 
 class Reported(NamedTuple):

@@ -47,6 +47,15 @@ def tokens_used(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
     return None if read is None and written is None else (read or 0, written or 0)
 
 
+def usage_tokens(usage: Mapping[str, Any] | None) -> int | None:
+    """How many tokens a conversation had up to a message, as the model reported it; `None` if it does not say."""
+    if usage is None:
+        return None
+    found = (usage.get(key) for key in ("totalTokens", "total_tokens", "totalTokenCount", "total_token_count"))
+    total = next((value for value in found if type(value) is int), 0)
+    return total or sum(tokens_used(usage) or ()) or None
+
+
 def _counted(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     """The first of these counts that is there, with what is counted beside it."""
     for key in keys:

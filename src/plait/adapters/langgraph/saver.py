@@ -29,6 +29,7 @@ import plait
 from plait.adapters.langgraph import layout, rows, values
 from plait.adapters.langgraph.steps import Out, Stream, Work, all_of, on, run, run_async, stream, stream_async
 from plait.adapters.langgraph.thread import Laid, Listed, Thread, Threads, pack_segments, unpack_segments
+from plait.adapters.tails import without_archived
 from plait.errors import ConflictError, NotFoundError, UsageError
 
 log = logging.getLogger("plait")
@@ -387,9 +388,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
     def _messages(self, config: RunnableConfig) -> Work[builtins.list[BaseMessage]]:
         thread_id, _ = _place(config)
         overlays = yield on(thread_id, "overlays")
-        hidden = [one for one in overlays if one.summary is None]
-        path = yield all_of(thread_id, "transcript")
-        shown = (row for row in path if not any(one.from_seq <= row.seq <= one.to_seq for one in hidden))
+        shown = without_archived((yield all_of(thread_id, "transcript")), overlays)
         return [rows.restore(item, self.serde) for item in plait.messages_as(plait.legal_view(shown), "langchain")]
 
     def _tuple(

@@ -7,6 +7,7 @@ import concurrent.futures
 import logging
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
@@ -19,7 +20,7 @@ MINUTES: Final = 5.0
 """Between two sweeps, where nobody says otherwise; as in LangGraph's own stores."""
 
 
-class Sweeping:
+class Sweeping(ABC):
     """What a store with a `ttl` has to sweep itself, as LangGraph's own stores have it; on the async face with an `a` before.
 
     A sweeper begins when it is started and ends when it is stopped, when what it answered is cancelled, when the sessions
@@ -32,13 +33,13 @@ class Sweeping:
     _task: asyncio.Task[None] | None = None
     _over_async: asyncio.Event | None = None
 
+    @abstractmethod
     def sweep_ttl(self) -> int:
         """Remove the items whose time is over; answers how many."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def asweep_ttl(self) -> int:
         """See `sweep_ttl`."""
-        raise NotImplementedError
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> concurrent.futures.Future[None]:
         """Have a thread call `sweep_ttl` from time to time, the first time after one interval.

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import dose as doses
 from tests import postgres_server
+from tests.behaviour import programs
 
 SOAK_TEST_LIMIT_S = 4 * 3600
 
@@ -32,6 +33,10 @@ settings.load_profile(doses.NAME)
 
 def pytest_configure() -> None:
     postgres_server.begin()
+
+
+def pytest_runtest_teardown() -> None:
+    programs.end_left()
 
 
 def pytest_unconfigure() -> None:

@@ -8,19 +8,31 @@ import sys
 from collections.abc import Mapping
 
 PRELUDE = "import json, os, sys, threading, asyncio, time\nimport plait\ndef note(id, text='words'): return plait.user(text, id=id)\n"
+started: list[subprocess.Popen[str]] = []
+"""What a test has started so far."""
 
 
 def start(program: str, *args: object, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Start a program; `plait` and a few modules are imported, `note` makes a message."""
     path = os.pathsep.join(item for item in sys.path if item)
-    return subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + program, *map(str, args)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(env or {}), "PYTHONPATH": path},
+    started.append(
+        process := subprocess.Popen(
+            [sys.executable, "-c", PRELUDE + program, *map(str, args)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {}), "PYTHONPATH": path},
+        )
     )
+    return process
+
+
+def end_left() -> None:
+    """End what a test started and did not see to its end, for it failed before: it is no matter of the next test's."""
+    while started:
+        with started.pop() as process:
+            process.kill()
 
 
 def finished(process: subprocess.Popen[str], timeout_s: float = 100) -> str:

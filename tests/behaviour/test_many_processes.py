@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import plait
+from tests.behaviour.programs import finished, start
 from tests.dose import dose
 
+STRICT = {"PYTHONWARNINGS": "error"}
 WRITER = """
-import sys, plait
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with plait.open(path, durability="process") as sessions:
     chat = sessions.session("shared")
@@ -18,7 +17,6 @@ with plait.open(path, durability="process") as sessions:
         chat.append(plait.user(f"{name}-{n}", id=f"{name}-{n}"))
 """
 READER = """
-import sys, plait
 path, total = sys.argv[1], int(sys.argv[2])
 with plait.open(path, read_only=True) as sessions:
     chat = sessions.session("shared")
@@ -30,21 +28,9 @@ with plait.open(path, read_only=True) as sessions:
         seen = len(messages)
 """
 OPENER = """
-import sys, plait
 with plait.open(sys.argv[1], durability="process") as sessions:
     sessions.session("shared").append(plait.user("hello", id=sys.argv[2]))
 """
-
-
-def start(program: str, *args: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-W", "error", "-c", program, *map(str, args)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE)
-
-
-def finish(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        _, errors = process.communicate(timeout=110)
-        assert process.returncode == 0, errors.decode()
 
 
 def test_eight_writers_and_four_readers_make_one_chain(tmp_path: Path) -> None:
@@ -53,9 +39,10 @@ def test_eight_writers_and_four_readers_make_one_chain(tmp_path: Path) -> None:
     with plait.open(path) as sessions:
         sessions.session("shared").append(plait.user("first", id="first"))
     total = writers * appends + 1
-    processes = [start(WRITER, path, f"w{n}", appends) for n in range(writers)]
-    processes += [start(READER, path, total) for _ in range(4)]
-    finish(processes)
+    processes = [start(WRITER, path, f"w{n}", appends, env=STRICT) for n in range(writers)]
+    processes += [start(READER, path, total, env=STRICT) for _ in range(4)]
+    for process in processes:
+        finished(process)
     with plait.open(path) as sessions:
         chat = sessions.session("shared")
         messages = list(chat.history())
@@ -73,7 +60,8 @@ def test_a_fresh_file_opened_by_eight_processes_at_once_takes_them_all(tmp_path:
     """B-029, B-030: making the file, its journal and its tables is done once, and nobody fails for it."""
     for round in range(dose(short=4, soak=20)):
         path = tmp_path / f"{round}.db"
-        finish([start(OPENER, path, f"m{n}") for n in range(8)])
+        for process in [start(OPENER, path, f"m{n}", env=STRICT) for n in range(8)]:
+            finished(process)
         with plait.open(path) as sessions:
             chat = sessions.session("shared")
             assert {message.id for message in chat.history()} == {f"m{n}" for n in range(8)}

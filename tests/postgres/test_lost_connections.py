@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -13,9 +13,11 @@ from psycopg import errors
 
 import plait
 from plait import Session, Sessions
+from plait.store.postgres._sync.connecting import Line
 from plait.store.postgres._sync.executor import Executor
 from tests.dose import dose
 from tests.postgres.test_many_writers import in_threads
+from tests.postgres_server import database
 
 Operation = Callable[[Sessions], Any]
 
@@ -156,6 +158,30 @@ def end_all(url: str) -> None:
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
+
+
+@pytest.mark.parametrize("schema", ["made", "there"])
+def test_a_store_opens_though_its_connection_ends_at_any_step(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
+    execute = Line.execute
+    with database(fresh=True) as url:
+        for at in itertools.count(1, dose(short=3, soak=1)):
+            asked = itertools.count(1)
+
+            def executing(line: Line, *args: Any, n: int = at, asked: Iterator[int] = asked, **kwargs: Any) -> Any:
+                if next(asked) == n:
+                    end_all(url)
+                return execute(line, *args, **kwargs)
+
+            if schema == "made":
+                with psycopg.connect(url, autocommit=True) as connection:
+                    connection.execute("DROP SCHEMA plait CASCADE")
+            with monkeypatch.context() as patch:
+                patch.setattr(Line, "execute", executing)
+                with plait.open(url) as sessions:
+                    assert chat(sessions).append(text(f"after {at}")).inserted
+            if next(asked) <= at:
+                break
+    assert at > (5 if schema == "made" else 2)
 
 
 @pytest.mark.parametrize("kind", ["history", "newest first", "transcript", "batches", "everything", "changes"])

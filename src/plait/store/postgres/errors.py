@@ -87,7 +87,12 @@ def is_again(error: BaseException) -> bool:
 
 def is_gone(error: BaseException) -> bool:
     """Whether the server, or the way to it, has gone, so that another connection may find it, or its successor."""
+    return is_lost(error) or getattr(error, "sqlstate", None) == "25006"
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection has ended, whatever the server may do on another."""
     state = getattr(error, "sqlstate", None) or ""
-    if state[:2] == "08" or state in ("57P01", "57P02", "57P03", "25006"):
+    if state[:2] == "08" or state in ("57P01", "57P02", "57P03"):
         return True
     return isinstance(error, psycopg.OperationalError) and not state

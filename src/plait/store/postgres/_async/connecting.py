@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ from psycopg.errors import Diagnostic
 from psycopg.pq.abc import PGconn, PGresult
 
 from plait.errors import SchemaError, StoreUnavailableError
+from plait.pauses import rest_async
 from plait.store.plan import Row
 from plait.store.postgres import settings as given
 from plait.store.postgres import wire
-from plait.store.postgres.errors import is_again
+from plait.store.postgres.errors import is_again, is_lost
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import migrations, own
 
@@ -23,6 +25,8 @@ log = logging.getLogger("plait")
 OWN = own()
 RACES = 20
 """How often a step of making the schema is tried where others make it at the same time."""
+PAUSE_S = 0.05
+"""How long a store that is being opened waits before it tries anew on another connection."""
 
 
 class AsyncLine(AsyncConnection[Any]):
@@ -55,37 +59,56 @@ class AsyncLine(AsyncConnection[Any]):
 
 async def connect(settings: Settings) -> AsyncLine:
     """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
-    line, server = await _connected(settings)
-    line.server = server
-    if server.direct:
+    line = await _reached(settings)
+    try:
+        line.server = await _checked(line)
+    except BaseException:
+        await line.close()
+        raise
+    if line.server.direct:
         line.names = {}
     return line
 
 
-async def _connected(settings: Settings) -> tuple[AsyncLine, given.Server]:
-    connection = await AsyncLine.connect(**given.options(settings), cursor_factory=AsyncRawCursor)
-    try:
-        given.prepare(connection)
-        row = await (await connection.execute(given.SERVER_QUERY)).fetchone()
-        return connection, given.check(row, connection.info.backend_pid)
-    except BaseException:
-        await connection.close()
-        raise
+async def _reached(settings: Settings) -> AsyncLine:
+    line = await AsyncLine.connect(**given.options(settings), cursor_factory=AsyncRawCursor)
+    given.prepare(line)
+    return line
+
+
+async def _checked(line: AsyncLine) -> given.Server:
+    row = await (await line.execute(given.SERVER_QUERY)).fetchone()
+    return given.check(row, line.info.backend_pid)
 
 
 async def prepare(settings: Settings) -> bool:
-    """Bring the schema to the newest version; whether the server takes writes."""
-    connection, server = await _connected(settings)
-    try:
-        writable = not settings.read_only and not server.standby
-        if writable:
-            await _migrate(connection, server)
-        elif not server.has_schema:
-            raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
-        _refuse_newer(await _version(connection, "schema_version"))
-        return writable
-    finally:
-        await connection.close()
+    """Bring the schema to the newest version; whether the server takes writes.
+
+    A connection that ends meanwhile is replaced, as long as `busy_timeout_s`; one that cannot be
+    made is an error at once, for its URL may be wrong.
+    """
+    deadline = time.monotonic() + settings.busy_timeout_s
+    while True:
+        line = await _reached(settings)
+        try:
+            return await _prepared(line, settings)
+        except Exception as error:
+            if not is_lost(error) or time.monotonic() > deadline:
+                raise
+        finally:
+            await line.close()
+        await rest_async(PAUSE_S)
+
+
+async def _prepared(line: AsyncLine, settings: Settings) -> bool:
+    server = await _checked(line)
+    writable = not settings.read_only and not server.standby
+    if writable:
+        await _migrate(line, server)
+    elif not server.has_schema:
+        raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
+    _refuse_newer(await _version(line, "schema_version"))
+    return writable
 
 
 def newest_version() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ from psycopg.errors import Diagnostic
 from psycopg.pq.abc import PGconn, PGresult
 
 from plait.errors import SchemaError, StoreUnavailableError
+from plait.pauses import rest
 from plait.store.plan import Row
 from plait.store.postgres import settings as given
 from plait.store.postgres import wire
-from plait.store.postgres.errors import is_again
+from plait.store.postgres.errors import is_again, is_lost
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import migrations, own
 
@@ -23,6 +25,8 @@ log = logging.getLogger("plait")
 OWN = own()
 RACES = 20
 """How often a step of making the schema is tried where others make it at the same time."""
+PAUSE_S = 0.05
+"""How long a store that is being opened waits before it tries anew on another connection."""
 
 
 class Line(Connection[Any]):
@@ -55,37 +59,56 @@ class Line(Connection[Any]):
 
 def connect(settings: Settings) -> Line:
     """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
-    line, server = _connected(settings)
-    line.server = server
-    if server.direct:
+    line = _reached(settings)
+    try:
+        line.server = _checked(line)
+    except BaseException:
+        line.close()
+        raise
+    if line.server.direct:
         line.names = {}
     return line
 
 
-def _connected(settings: Settings) -> tuple[Line, given.Server]:
-    connection = Line.connect(**given.options(settings), cursor_factory=RawCursor)
-    try:
-        given.prepare(connection)
-        row = (connection.execute(given.SERVER_QUERY)).fetchone()
-        return connection, given.check(row, connection.info.backend_pid)
-    except BaseException:
-        connection.close()
-        raise
+def _reached(settings: Settings) -> Line:
+    line = Line.connect(**given.options(settings), cursor_factory=RawCursor)
+    given.prepare(line)
+    return line
+
+
+def _checked(line: Line) -> given.Server:
+    row = (line.execute(given.SERVER_QUERY)).fetchone()
+    return given.check(row, line.info.backend_pid)
 
 
 def prepare(settings: Settings) -> bool:
-    """Bring the schema to the newest version; whether the server takes writes."""
-    connection, server = _connected(settings)
-    try:
-        writable = not settings.read_only and not server.standby
-        if writable:
-            _migrate(connection, server)
-        elif not server.has_schema:
-            raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
-        _refuse_newer(_version(connection, "schema_version"))
-        return writable
-    finally:
-        connection.close()
+    """Bring the schema to the newest version; whether the server takes writes.
+
+    A connection that ends meanwhile is replaced, as long as `busy_timeout_s`; one that cannot be
+    made is an error at once, for its URL may be wrong.
+    """
+    deadline = time.monotonic() + settings.busy_timeout_s
+    while True:
+        line = _reached(settings)
+        try:
+            return _prepared(line, settings)
+        except Exception as error:
+            if not is_lost(error) or time.monotonic() > deadline:
+                raise
+        finally:
+            line.close()
+        rest(PAUSE_S)
+
+
+def _prepared(line: Line, settings: Settings) -> bool:
+    server = _checked(line)
+    writable = not settings.read_only and not server.standby
+    if writable:
+        _migrate(line, server)
+    elif not server.has_schema:
+        raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
+    _refuse_newer(_version(line, "schema_version"))
+    return writable
 
 
 def newest_version() -> int:

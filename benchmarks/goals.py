@@ -108,6 +108,12 @@ def _lengths(ledger: Ledger, dose: Dose) -> Iterator[Row]:
     for length in sorted(dose.lengths)[1:]:
         values = ledger.ratios(f"append at {length}", mine, mine, f"append at {first}")
         yield Row(f"append at {length:,} messages over at {first:,}", "≤", 1.15, "×", values)
+    what = "open a file and look at its newest message"
+    for length in sorted(dose.lengths):
+        yield Row(f"{what}, of {length:,}", "", 0, "ms", _scaled(ledger, f"open at {length}", mine, 1e3))
+    for length in sorted(dose.lengths)[1:]:
+        values = ledger.ratios(f"open at {length}", mine, mine, f"open at {first}")
+        yield Row(f"{what}, of {length:,} over of {first:,}", "≤", 1.15, "×", values, aim=True)
     for length in sorted(dose.lengths):
         for change in ("delete", "branch"):
             values = ledger.ratios(f"{change} at {length}", mine, mine, f"append then at {length}")

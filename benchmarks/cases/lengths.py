@@ -1,4 +1,4 @@
-"""Appending, deleting, branching and reading the newest messages, in sessions of many lengths."""
+"""Opening, appending, deleting, branching and reading the newest messages, in sessions of many lengths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Length:
         self.plait, self.raw = PlaitSync(), RawInsert()
 
     async def prepare(self, bench: Bench, items: list[Item]) -> None:
-        await self.plait.open(bench.folder / f"length-{self.messages}.db", "process")
+        self.path = bench.folder / f"length-{self.messages}.db"
+        await self.plait.open(self.path, "process")
         await self.raw.open(bench.folder / f"length-{self.messages}-raw.db", "process")
         for store in (self.plait, self.raw):
             for at in range(0, self.messages, len(items)):
@@ -58,6 +59,7 @@ class Lengths:
                 for length in bench.dice.sample(self._lengths, len(self._lengths)):
                     self._changes(bench, length, self._items[n % len(self._items)], taken)
                     await self._reads(bench, length, "last, branched", taken)
+                    self._opens(length, taken)
         for (measure, subject, messages), times in taken.items():
             bench.ledger.note(f"{measure} at {messages}", subject, median(times))
 
@@ -86,6 +88,15 @@ class Lengths:
         session.append(message)
         for name, took in (("delete", deleted - start), ("branch", branched - deleted), ("append then", now() - begun)):
             taken[name, "plait", length.messages].append(took)
+
+    def _opens(self, length: Length, taken: dict[tuple[str, str, int], list[float]]) -> None:
+        """The file is open here already, as it is for a second process."""
+        start = now()
+        sessions = plait.open(length.path, durability="process")
+        leaf = sessions.session("chat").leaf()
+        taken["open", "plait", length.messages].append(now() - start)
+        sessions.close()
+        assert leaf is not None
 
     async def _reads(
         self, bench: Bench, length: Length, measure: str, taken: dict[tuple[str, str, int], list[float]]

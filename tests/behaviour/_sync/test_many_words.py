@@ -12,7 +12,7 @@ from tests.dose import dose
 pytestmark = pytest.mark.timeout(dose(short=120, soak=1800))  # a million words take some ten seconds a search
 
 MANY = dose(short=10_000, soak=words.MOST_WORDS)
-WORDS = [f"w{n:x}" for n in range(MANY)]
+WORDS = [f"w{n}" for n in range(MANY)]  # no two with the same stem
 ALL = " ".join(WORDS)
 PAIRS = " ".join(f"{one}-{other}" for one, other in zip(WORDS[::2], WORDS[1::2], strict=True))
 SHORT_OF = " ".join(WORDS[:-1])

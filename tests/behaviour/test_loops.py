@@ -14,6 +14,8 @@ import pytest
 
 import plait
 from plait._async import session
+from plait.store._async import searching
+from plait.store.plans import search
 from plait.store.sqlite import writer
 from plait.store.sqlite.writer import Writer
 from plait.testing.faults import invariants
@@ -453,6 +455,39 @@ async def test_of_many_who_get_or_create_a_session_only_one_describes_it(tmp_pat
         info = await sessions.get("chat")
         assert info is not None and info.metadata == {f"{info.name}": int(f"{info.name}")}
         assert [other.metadata for other in found] == [info.metadata] * 8
+
+
+@pytest.mark.parametrize("place", ["a.db", ":memory:"])
+def test_a_long_query_is_neither_taken_apart_nor_compared_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    done: list[int] = []
+
+    def noting(original: Any) -> Any:
+        def work(*given: Any, **named: Any) -> Any:
+            done.append(threading.get_ident())
+            return original(*given, **named)
+
+        return work
+
+    monkeypatch.setattr(searching, "parse", noting(searching.parse))
+    monkeypatch.setattr(search, "occurrences", noting(search.occurrences))
+    many = " ".join(f"w{n}" for n in range(1_500))
+
+    async def run() -> None:
+        path = place if place == ":memory:" else str(tmp_path / place)
+        async with plait.open_async(path) as sessions:
+            chat = sessions.session("chat").with_context("pile", kind="collection")
+            await chat.append(plait.user(many, id="many"))
+            await chat.context.put("pile", many, key="many")
+            assert [hit.id for hit in await chat.search("w1")] == ["many"]
+            assert done == [threading.get_ident()]
+            assert [hit.id for hit in await chat.search(many)] == ["many"]
+            assert [hit.id for hit in await sessions.search(many, newest_first=True)] == ["many"]
+            assert "[many]" in (await chat.context.search("pile", many) or "")
+            assert threading.get_ident() not in done[1:] and len(done) > 4
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("shape", ["long", "wide", "many", "media"])

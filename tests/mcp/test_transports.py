@@ -19,6 +19,7 @@ import pytest
 import plait
 from plait.mcp import Library, Memory, make_server
 from plait.mcp.lines import Lines
+from plait.mcp.server import MOST_BODY_BYTES
 from tests.docs.pages import DOCS, blocks
 from tests.mcp.conftest import HOSTILE
 
@@ -144,6 +145,11 @@ async def test_it_is_served_over_http(store: Path) -> None:
         assert await asyncio.to_thread(lambda: ask_http(address, b"{}", Origin="http://evil.example")) == 403
         async with Client(address) as client:
             await use(client)
+            large = "word " * 2_000_000
+            assert not (await client.call_tool("set_context", {"label": "memory", "content": large})).is_error
+            assert text(await client.call_tool("read_context", {"label": "memory"})) == large
+        said = {"Content_Length": str(MOST_BODY_BYTES + 1)}
+        assert await asyncio.to_thread(lambda: ask_http(address, b"{}", **said)) == 413
 
 
 async def test_blocks_and_skills_are_named_on_the_command_line(store: Path, tmp_path: Path) -> None:

@@ -172,6 +172,23 @@ def test_a_joiner_at_the_end_of_a_word_joins_nothing_to_it() -> None:
     check_snippet("a\u200d b", parse("a", tokenize), 1, ["a", "b"])
 
 
+@pytest.mark.parametrize(
+    ("text", "query", "shown"),
+    [
+        ("\u0e01\u0e33\u0e25\u0e31\u0e07", "\u0e01", "\u0e01\u0e33"),  # Thai with AM, a vowel that is no mark
+        ("\u0e99\u0eb3", "\u0e99", "\u0e99\u0eb3"),
+        ("a \u0915\u094d\u0937 b", "\u0915\u094d\u0937", "\u0915\u094d\u0937"),  # two letters of India and their link
+        ("\U0001f469\u200d\U0001f4bb", "\U0001f469", "\U0001f469\u200d\U0001f4bb"),
+        ("\U0001f1e6\U0001f1f9", "\U0001f1e6", "\U0001f1e6\U0001f1f9"),
+    ],
+)
+def test_what_is_one_character_to_its_reader_is_shown_whole(text: str, query: str, shown: str) -> None:
+    snippet = snippets.make(text, snippets.Finder(parse(query, tokenize), tokenize))
+    assert [snippet.text[start:end] for start, end in snippet.highlights][:1] == [shown]
+    at = text.index(shown)
+    assert not [cut for cut in range(at + 1, at + len(shown)) if not snippets.joins(text, cut)]
+
+
 def check_snippet(text: str, wanted: words.Words, length: int, known: list[str]) -> None:
     snippet = snippets.make(text, snippets.Finder(wanted, tokenize), length=length)
     snippet.text.encode()

@@ -59,6 +59,11 @@ class Place:
         with plait.open(self.db, durability=durability, read_only=not write, scope=scope) as sessions:
             yield sessions
 
+    @property
+    def writable(self) -> bool:
+        """Whether the file may be written, and its folder, where SQLite keeps what is not in it yet."""
+        return all(os.access(path, os.W_OK) for path in (self.db, os.path.dirname(os.path.abspath(self.db))))
+
     def _must_exist(self) -> None:
         if "://" in self.db or self.db == ":memory:" or os.path.exists(self.db):
             return

@@ -24,9 +24,12 @@ STRETCH: Final = 24
 REPEATS: Final = 256
 """How many words are looked at one by one in a short text before all of it is taken apart; in a long one more."""
 
-_EXTENDERS: Final = (
-    "\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
-)
+_EXTENDERS: Final = "\u0e33\u0eb3\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
+"""What goes on a character and is no mark: Thai and Lao AM, vowels and finals of Hangul, joiners, tones of skin, tags."""
+
+_LINKERS: Final = "\u094d\u09cd\u0acd\u0b4d\u0c4d\u0d4d"
+"""Signs of scripts of India that make one character of the letters on either side (Unicode 15.1, rule GB9c)."""
+
 _EXTENDS: Final = re.compile(f"[{_EXTENDERS}]")
 _ASCII: Final = re.compile(r"[\x00-\x7f]+")
 _PLAIN: Final = re.compile(r"[0-9a-z]+")
@@ -71,8 +74,7 @@ class Finder:
     def __init__(self, words: Words, tokenize: Tokenize) -> None:
         self._words = words
         self._tokenize = tokenize
-        asked = [word for phrase in words.phrases for word in phrase]
-        self._plain = len(asked) <= LONG_PHRASE and all(map(_PLAIN.fullmatch, asked))
+        self._plain = not words.loose and _is_plain([word for phrase in words.phrases for word in phrase])
         self._stems: dict[str, str] = {}
 
     def found_in(self, text: str) -> list[tuple[int, int]]:
@@ -124,6 +126,10 @@ class Finder:
         if stem is None:
             stem = self._stems[word] = self._tokenize(word)[0][2]
         return stem
+
+
+def _is_plain(asked: Sequence[str]) -> bool:
+    return len(asked) <= LONG_PHRASE and all(map(_PLAIN.fullmatch, asked))
 
 
 def _shared(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -223,6 +229,8 @@ def joins(text: str, at: int, *, since: int = 0) -> bool:
         return after == "\n" and before == "\r"
     kind = unicodedata.category(after)
     if _EXTENDS.match(after) or kind in ("Mn", "Me", "Mc"):
+        return True
+    if before in _LINKERS and kind == "Lo":
         return True
     if before == "\u200d":
         return kind[0] not in "PZ"  # a joiner at the end of a word joins nothing

@@ -28,6 +28,9 @@ _NOT_FOUND: Final = -32002
 _INVALID: Final = -32602
 _FAILED: Final = -32603
 
+MOST_BODY_BYTES: Final = 64 << 20
+"""What one request over HTTP may hold; the SDK's own limit is 4 MiB, less than a block may."""
+
 
 def make_server(memory: Memory, library: Library) -> Any:
     """An `mcp.server.Server` with these tools and resources, to be run on any transport."""
@@ -104,7 +107,7 @@ async def serve_stdio(server: Any) -> None:
 
 def http_app(server: Any) -> Starlette:
     """The server as an ASGI application, at `/mcp`; it takes requests to names of this machine only."""
-    app: Starlette = server.streamable_http_app(host="127.0.0.1")
+    app: Starlette = server.streamable_http_app(host="127.0.0.1", max_request_body_size=MOST_BODY_BYTES)
     return app
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -43,7 +42,7 @@ def search(place: Place, wanted: Wanted) -> int:
     """
     screen = Screen(sys.stdout)
     look = Look(width=screen.width, unicode=screen.unicode)
-    with place.opened(write=os.access(place.db, os.W_OK)) as sessions:
+    with place.opened(write=place.writable) as sessions:
         hits = _hits(sessions, place, wanted)
     for hit in hits:
         if wanted.json:

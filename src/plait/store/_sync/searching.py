@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final, TypeVar
 
 from plait.errors import StoreBusyError, StoreUnavailableError, UnsupportedError
-from plait.logic.words import Tokenize
+from plait.logic.words import Tokenize, Words, parse
 from plait.model import Hit, ValueHit
+from plait.pauses import aside, aside_if
 from plait.store.driver import Driver
+from plait.store.plan import PlanFactory
 from plait.store.plans import indexing, search, value_search
 from plait.store.protocol import Scope, Search, SessionRef
 
 log = logging.getLogger("plait")
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
+
+LONG_QUERY: Final = 4 << 10
+"""Taking a query of so many characters apart takes some milliseconds, which an event loop does not wait for."""
 
 
 def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us: int) -> list[Hit]:
@@ -22,25 +29,40 @@ def find(driver: Driver, within: SessionRef | Scope, asked: Search, now_us: int)
 
     Where the index cannot be written, what it lacks is read and compared.
     """
-    ask = partial(search.search, within, asked, _tokenizer(driver))
+    tokenize = _tokenizer(driver)
+    words = _words(asked.query, tokenize)
+    ask = partial(search.search, within, asked, words, tokenize)
     found: list[Hit] | None = None
     if not getattr(driver, "read_only", False):
-        found = driver.read(partial(ask, if_complete=True))
+        found = _read(driver, partial(ask, if_complete=True), words)
         if found is None:
             try:
                 catch_up(driver, within, now_us)
             except (StoreBusyError, StoreUnavailableError) as error:
                 log.info("the search index could not be brought up to date, its gap is read instead: %s", error)
     if found is None:
-        found = driver.read(ask)
+        found = _read(driver, ask, words)
     return found or []
+
+
+def _words(query: str, tokenize: Tokenize) -> Words:
+    return aside_if(lambda: len(query) > LONG_QUERY, partial(parse, query, tokenize))
+
+
+def _read(driver: Driver, ask: PlanFactory[T], words: Words) -> T:
+    """Ask; whoever looks for very many words has each text that may hold them compared with them all."""
+    if words.loose:
+        return aside(partial(driver.read, ask))
+    return driver.read(ask)
 
 
 def shown(
     driver: Driver, within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search
 ) -> list[Hit]:
     """Messages that somebody else has found, as hits."""
-    return driver.read(partial(search.hits, within, keys, asked, _tokenizer(driver)))
+    tokenize = _tokenizer(driver)
+    words = _words(asked.query, tokenize)
+    return _read(driver, partial(search.hits, within, keys, asked, words, tokenize), words)
 
 
 def _tokenizer(driver: Driver) -> Tokenize:
@@ -88,7 +110,8 @@ def find_values(driver: Driver, session: SessionRef, label: str, query: str, lim
             _index_values(driver, session)
         except (StoreBusyError, StoreUnavailableError) as error:
             log.info("the index of values could not be brought up to date, its gap is read instead: %s", error)
-    return driver.read(partial(value_search.search, session, label, query, limit, tokenize))
+    words = _words(query, tokenize)
+    return _read(driver, partial(value_search.search, session, label, words, limit, tokenize), words)
 
 
 def _index_values(driver: Driver, session: SessionRef) -> None:

@@ -11,7 +11,7 @@ from plait import jsontext, times
 from plait.logic import snippets
 from plait.logic.ids import STAGE_PREFIX, can_be_stored
 from plait.logic.strands import MAX_SEQ, key_of, seq_of, strand_of
-from plait.logic.words import Tokenize, Words, fold, occurrences, parse, weight
+from plait.logic.words import Tokenize, Words, fold, occurrences, weight
 from plait.model import Hit
 from plait.store.plan import Ask, Enter, Head, Plan, Row, Take
 from plait.store.plans import common, indexing, messages, overlays
@@ -84,14 +84,13 @@ class Asked(Struct):
 
 
 def search(
-    within: SessionRef | Scope, asked: Search, tokenize: Tokenize, *, if_complete: bool = False
+    within: SessionRef | Scope, asked: Search, words: Words, tokenize: Tokenize, *, if_complete: bool = False
 ) -> Plan[list[Hit] | None]:
     """The messages that hold all the words, in the order asked for; `None` if the index must first be `if_complete`."""
     head = (yield from common.take(within)) if isinstance(within, SessionRef) else None
     on, complete = yield from indexing.state(within, head)
     if if_complete and not complete:
         return None
-    words = parse(asked.query, tokenize)
     if not words or asked.limit < 1 or (head is None and isinstance(within, SessionRef)):
         return []
     question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), on, complete)
@@ -108,10 +107,9 @@ def search(
 
 
 def hits(
-    within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search, tokenize: Tokenize
+    within: SessionRef | Scope, keys: Sequence[tuple[str, str]], asked: Search, words: Words, tokenize: Tokenize
 ) -> Plan[list[Hit]]:
     """Those of these messages, by session id and id, that pass the filters, in the order given."""
-    words = parse(asked.query, tokenize)
     question = Asked(asked, words, tokenize, snippets.Finder(words, tokenize), False)
     scope = within.scope if isinstance(within, SessionRef) else within
     if isinstance(within, SessionRef):

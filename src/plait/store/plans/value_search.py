@@ -15,7 +15,7 @@ from msgspec import Struct
 from plait import jsontext
 from plait.logic import snippets
 from plait.logic.ids import can_be_stored
-from plait.logic.words import Tokenize, Words, fold, occurrences, parse, weight
+from plait.logic.words import Tokenize, Words, fold, occurrences, weight
 from plait.model import ValueHit
 from plait.store.plan import Ask, Do, Enter, Head, Plan, Put, Row, Take
 from plait.store.plans import common, values
@@ -102,9 +102,8 @@ def cleanse() -> Plan[None]:
 # -- looking -------------------------------------------------------------------
 
 
-def search(ref: SessionRef, label: str, query: str, limit: int, tokenize: Tokenize) -> Plan[list[ValueHit]]:
+def search(ref: SessionRef, label: str, words: Words, limit: int, tokenize: Tokenize) -> Plan[list[ValueHit]]:
     """The values of a label that hold all the words, the best match first."""
-    words = parse(query, tokenize)
     head = yield from common.take(ref)
     if head is None or not words or limit < 1 or not can_be_stored(label):
         return []

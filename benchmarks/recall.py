@@ -27,9 +27,15 @@ import apsw
 import plait
 from benchmarks import report
 from benchmarks.run import say
+from plait.logic import words
+
+try:
+    import jieba
+except ImportError:  # one index less
+    jieba = None
 
 ROOT = Path(__file__).parents[1]
-PACKAGES: Final = ("apsw",)
+PACKAGES: Final = ("apsw", "jieba")
 
 # Words with spaces between; some of them with endings, accents, capitals and strokes.
 SPACED: Final = {
@@ -99,8 +105,8 @@ def clusters(text: str) -> list[str]:
 
 def asked(chance: random.Random, texts: list[str], each: int) -> Iterator[Asked]:
     """Queries of each kind, drawn from what is there."""
-    for script, words in SPACED.items():
-        for word in words.split():
+    for script, known in SPACED.items():
+        for word in known.split():
             yield Asked(f"{script}: a word", chance.choice((word, word.lower(), plain(word))), False)
     for script, letters in SPACELESS.items():
         runs = [run for text in texts for run in re.findall(f"[{letters}]+", text)]
@@ -108,7 +114,7 @@ def asked(chance: random.Random, texts: list[str], each: int) -> Iterator[Asked]
             run = clusters(chance.choice(runs))
             first = chance.randrange(len(run))
             yield Asked(f"{script}: a piece", "".join(run[first : first + chance.randint(1, 4)]), True)
-    everything = [word for words in SPACED.values() for word in words.split()]
+    everything = [word for known in SPACED.values() for word in known.split()]
     for _ in range(each):
         yield Asked("several words", " ".join(chance.sample(everything, 2)), False)
         first, second = chance.sample(chance.choice(list(SPACED.values())).split(), 2)
@@ -158,24 +164,45 @@ def on_plait(folder: Path, texts: list[str]) -> tuple[Find, int]:
     return find, pages(path, "message_words%")
 
 
-def on_fts5(tokenizer: str) -> Callable[[Path, list[str]], tuple[Find, int]]:
-    """Raw text in FTS5, asked for each piece between spaces as a phrase."""
+def on_fts5(
+    tokenizer: str, cut: Callable[[str], str] = str, phrase: Callable[[str], str] = '"{}"'.format
+) -> Callable[[Path, list[str]], tuple[Find, int]]:
+    """Text in FTS5, raw or cut up, asked for each piece between spaces as a phrase."""
 
     def build(folder: Path, texts: list[str]) -> tuple[Find, int]:
-        path = folder / f"{tokenizer.split()[0]}.db"
+        path = folder / f"{tokenizer.split()[0]}-{cut.__name__}.db"
         database = apsw.Connection(str(path))
         database.execute(f"CREATE VIRTUAL TABLE x USING fts5(words, content='', tokenize='{tokenizer}')")
         with database:
-            database.executemany("INSERT INTO x(rowid, words) VALUES (?, ?)", list(enumerate(texts, 1)))
+            database.executemany("INSERT INTO x(rowid, words) VALUES (?, ?)", list(enumerate(map(cut, texts), 1)))
 
         def find(query: str) -> set[int]:
             parts = re.findall(r'"[^"]*"|\S+', query)
-            match = " ".join(part if part.startswith('"') else f'"{part}"' for part in parts)
+            match = " ".join(phrase(part.strip('"')) for part in parts)
             return {row - 1 for (row,) in database.execute("SELECT rowid FROM x WHERE x MATCH ?", (match,))}
 
         return find, pages(path, "x\\_%")
 
     return build
+
+
+RUN: Final = re.compile(f"[{words.SPACELESS}]+")
+
+
+def pairs(text: str) -> str:
+    """Each character of a script without spaces with the one after it, the last alone."""
+    return RUN.sub(lambda run: f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} ", text)
+
+
+def pairs_asked(piece: str) -> str:
+    """A piece of one character is asked for as the beginning of a pair."""
+    cut = RUN.sub(lambda run: " ".join(run[0][n : n + 2] for n in range(max(len(run[0]) - 1, 1))), piece)
+    return f'"{cut}"*' if RUN.fullmatch(piece) and len(piece) == 1 else f'"{cut}"'
+
+
+def dictionary(text: str) -> str:
+    """Chinese words, as jieba knows them and finds them in others."""
+    return RUN.sub(lambda run: f" {' '.join(jieba.cut_for_search(run[0]))} ", text)
 
 
 def pages(path: Path, names: str) -> int:
@@ -185,11 +212,15 @@ def pages(path: Path, names: str) -> int:
         return int(database.execute(query, (names,)).fetchone()[0])
 
 
+STOCK: Final = "unicode61 remove_diacritics 2"
 INDEXES: Final = {
     "plait": on_plait,
-    "FTS5 unicode61": on_fts5("unicode61 remove_diacritics 2"),
+    "FTS5 unicode61": on_fts5(STOCK),
     "FTS5 trigram": on_fts5("trigram remove_diacritics 1"),
+    "pairs": on_fts5(STOCK, pairs, pairs_asked),
 }
+if jieba is not None:
+    INDEXES["jieba's words"] = on_fts5(STOCK, dictionary, lambda piece: f'"{dictionary(piece)}"')
 
 
 # -- the table -------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -197,6 +198,12 @@ def test_a_terminal_gets_colour_and_no_other_sequence(chat: Path) -> None:
     pieces = out.split("\x1b")
     assert len(pieces) > 20
     assert all(piece.startswith("[") and piece[1:].lstrip("0123456789;")[:1] == "m" for piece in pieces[1:])
+
+
+def test_search_marks_in_a_terminal_what_it_found(chat: Path) -> None:
+    code, out = in_terminal(chat, "search answer", whole=False)
+    assert code == 0
+    assert len(re.findall(r"\x1b\[[0-9;]+manswer\x1b\[0?m", out)) == 2, out
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

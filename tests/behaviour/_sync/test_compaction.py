@@ -479,8 +479,8 @@ def test_a_function_for_prompts_of_no_use_changes_nothing(chat: Session, made: A
 
 def test_media_becomes_a_short_marker(chat: Session) -> None:
     """B-078: images do not go into the prompt."""
-    url = "data:image/png;base64," + "A" * 400_000
-    for n in range(8):
+    url = "data:image/png;base64," + "A" * dose(short=400_000, soak=2_800_000)
+    for n in range(dose(short=8, soak=20)):
         chat.append(said({"type": "file", "mediaType": "image/png", "url": url}, role="user", id=f"i{n}"))
     output = {"type": "tool-shot", "toolCallId": "c", "state": "output-available", "input": {}}
     chat.append(said({**output, "output": [{"type": "media", "mediaType": "image/png", "data": "B" * 9000}]}))

@@ -614,6 +614,21 @@ def test_time_and_the_order_of_dicts_do_not_matter(
         assert other.refresh_system_prompt() == before
 
 
+def test_a_frozen_prompt_stays_whatever_order_its_blocks_are_named_in(
+    sessions: Sessions, reopened: Callable[[], Sessions]
+) -> None:
+    blocks = {"memory": {"label": "memory"}, "soul": {"label": "soul"}, "todo": {"label": "todo"}}
+    session = sessions.session("s", context=list(blocks.values()), cached_prompt=True)
+    for label in blocks:
+        session.context.replace(label, f"of {label}")
+    before = session.freeze_system_prompt()
+    assert [before.index(f"of {label}") for label in blocks] == sorted(before.index(f"of {label}") for label in blocks)
+    with reopened() as again:
+        other = again.session("s", context=list(dict(reversed(blocks.items())).values()), cached_prompt=True)
+        assert other.freeze_system_prompt() == before
+        assert (other.refresh_system_prompt()) != before
+
+
 def test_another_leaf_is_no_deleted_message(sessions: Sessions) -> None:
     session = sessions.session("s")
     session.append_many([plait.user(str(n), id=str(n)) for n in range(4)])

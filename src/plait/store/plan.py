@@ -57,11 +57,13 @@ class Claim(Struct, frozen=True):
     """Ask which key a message id has; the answer is the key, or `None` if the id is free.
 
     In a batch a driver may answer `None` unasked: were the id taken, the unique key would refuse
-    the batch, and the plan would be run again with the question asked.
+    the batch, and the plan would be run again with the question asked. `ahead` are ids that will be
+    asked about after this one, before anything else can give them a key: a driver may look for all at once.
     """
 
     incarnation: int
     id: str
+    ahead: Sequence[str] = ()
 
 
 class Take(Struct, frozen=True):

@@ -59,8 +59,9 @@ def append(
     place = yield from _place(head, parent)
     written: list[Written] = []
     inserted = False
+    ahead = [message.id for message in new if not message.made_id] if len(new) > 1 else ()
     for message in new:
-        found = None if message.made_id else (yield Claim(head.incarnation, message.id))
+        found = None if message.made_id else (yield Claim(head.incarnation, message.id, ahead))
         if found is None:
             written.append((yield from _insert(to, place, message)))
             inserted = True

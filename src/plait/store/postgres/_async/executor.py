@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from plait import jsontext
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
 from plait.store.plan import Ask, Bind, Claim, Do, Enter, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
@@ -76,6 +77,9 @@ class AsyncExecutor:
         self._settings = settings
         self._known = known
         self._writes = False
+        self._ahead: Sequence[str] = ()
+        self._keys: dict[str, int | None] = {}
+        """Those of the ids ahead that have not been asked about yet."""
         self._where = Where()
         self._taken: dict[HeadKey, Taken] = {}
         self._held: list[tuple[bytes, Sequence[Any]]] = []
@@ -171,9 +175,7 @@ class AsyncExecutor:
         if isinstance(step, Put):
             return self._put(step)
         if isinstance(step, Claim):
-            self._flush_rows()
-            rows = await self._rows("find_message", (step.incarnation, step.id))
-            return rows[0][0] if rows else None
+            return await self._claim(step)
         if isinstance(step, Turn):
             return self._turn(step)
         return self._forget(step) if isinstance(step, Forget) else None
@@ -237,6 +239,17 @@ class AsyncExecutor:
         if statement.must_answer and not rows:
             raise Overtaken(step.query)
         return rows
+
+    async def _claim(self, step: Claim) -> int | None:
+        if step.ahead and step.ahead is not self._ahead:
+            self._ahead = step.ahead
+            rows = await self._rows("find_messages", (jsontext.encode(step.ahead), step.incarnation))
+            self._keys = dict.fromkeys(step.ahead) | dict(rows)
+        if step.id in self._keys:
+            return self._keys.pop(step.id)
+        self._flush_rows()
+        rows = await self._rows("find_message", (step.incarnation, step.id))
+        return rows[0][0] if rows else None
 
     def _put(self, step: Put) -> None:
         if step.rows:

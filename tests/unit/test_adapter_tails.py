@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
 from plait.adapters.tails import Piece, tail_at
-from tests.dose import SOAK
+from tests.dose import dose
 
 SUMMARY = Piece("summary")
 
@@ -45,26 +43,26 @@ def given_of(random: Random, pieces: list[Piece]) -> list[Piece]:
     return given
 
 
-@pytest.mark.parametrize("seed", range(20_000 if SOAK else 150))
-def test_the_tail_is_all_that_is_given_after_what_is_covered(seed: int) -> None:
-    random = Random(seed)
-    covered = [*conversation(random, "c"), Piece("covered last")]
-    tail = [Piece("tail first"), *conversation(random, "t")]
-    before, after = given_of(random, covered), given_of(random, tail)
-    more = random.choice([[], [Piece("not stored yet")]])
-    assert tail_at([*before, *after, *more], covered, SUMMARY, tail) == len(before)
-    assert tail_at([Piece("head"), SUMMARY, *after, *more], covered, SUMMARY, tail) == 2
+def test_the_tail_is_all_that_is_given_after_what_is_covered() -> None:
+    for seed in range(dose(short=150, soak=20_000)):
+        random = Random(seed)
+        covered = [*conversation(random, "c"), Piece("covered last")]
+        tail = [Piece("tail first"), *conversation(random, "t")]
+        before, after = given_of(random, covered), given_of(random, tail)
+        more = random.choice([[], [Piece("not stored yet")]])
+        assert tail_at([*before, *after, *more], covered, SUMMARY, tail) == len(before), seed
+        assert tail_at([Piece("head"), SUMMARY, *after, *more], covered, SUMMARY, tail) == 2, seed
 
 
-@pytest.mark.parametrize("seed", range(2_000 if SOAK else 50))
-def test_nothing_is_found_where_something_stands_between_that_is_not_covered(seed: int) -> None:
-    random = Random(seed)
-    covered = [*conversation(random, "c"), Piece("covered last")]
-    tail = [Piece("tail first"), *conversation(random, "t")]
-    before, after = given_of(random, covered), given_of(random, tail)
-    assert tail_at([*before, Piece("somebody else's"), *after], covered, SUMMARY, tail) is None
-    assert tail_at([*before[:-1], *after], covered, SUMMARY, tail) is None
-    assert tail_at([*before, *after[1:]], covered, SUMMARY, tail) is None
+def test_nothing_is_found_where_something_stands_between_that_is_not_covered() -> None:
+    for seed in range(dose(short=50, soak=2_000)):
+        random = Random(seed)
+        covered = [*conversation(random, "c"), Piece("covered last")]
+        tail = [Piece("tail first"), *conversation(random, "t")]
+        before, after = given_of(random, covered), given_of(random, tail)
+        assert tail_at([*before, Piece("somebody else's"), *after], covered, SUMMARY, tail) is None, seed
+        assert tail_at([*before[:-1], *after], covered, SUMMARY, tail) is None, seed
+        assert tail_at([*before, *after[1:]], covered, SUMMARY, tail) is None, seed
 
 
 def test_a_call_that_ends_what_is_covered_may_be_missing_or_closed() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 import psycopg
-from psycopg import errors, pq
+from psycopg import errors, pq, waiting
 from psycopg.waiting import Ready, Wait
 
 from plait.store.plan import Row
@@ -34,6 +34,9 @@ SPOILED = frozenset({"0A000", "26000", "42P05"})
 
 WAITED_IN_VAIN = "SyncRepWaitForLSN"
 """Where the server says that it has committed, but waits no longer for the standby."""
+
+LOOK_S = 0.1
+"""How often whoever waits for the server looks whether he was interrupted."""
 
 _FATAL, _SYNC, _DONE = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.COMMAND_OK
 _TEXT, _BINARY = 0, 1
@@ -67,6 +70,16 @@ def exchange(connection: PGconn, items: Sequence[Item], names: dict[bytes, bytes
                 _forget_unprepared(names, known, results)
             raise errors.error_from_result(result)
     return [result for result in results if result.nfields or result.command_status]  # without those of preparing
+
+
+def settle(talk: Talk[T], socket: int) -> T:
+    """Wait for what is under way in this thread; an interruption ends the wait, and is not told to the server."""
+    return waiting.wait(talk, socket, interval=LOOK_S)
+
+
+async def settle_async(talk: Talk[T], socket: int) -> T:
+    """The same on the running event loop."""
+    return await waiting.wait_async(talk, socket, interval=LOOK_S)
 
 
 def _put(

@@ -44,9 +44,14 @@ class AsyncLine(AsyncConnection[Any]):
         self._transformer = Transformer.from_context(self)
         self.add_notice_handler(self._noticed)
 
-    async def talk(self, items: Sequence[wire.Item]) -> list[PGresult]:
-        """Send statements; the result of each."""
-        return await self.wait(wire.exchange(self.pgconn, items, self.names))
+    async def talk(self, items: Sequence[wire.Item], *, commits: bool = False) -> list[PGresult]:
+        """Send statements; the result of each.
+
+        Where whoever waits is interrupted, the server is asked to cancel, but not if this `commits`: it would say that
+        it has committed, and wait for its standby no longer. Then the connection is of no more use.
+        """
+        talking = wire.exchange(self.pgconn, items, self.names)
+        return await (wire.settle_async(talking, self.pgconn.socket) if commits else self.wait(talking))
 
     def rows(self, result: PGresult) -> list[Row]:
         """The rows of a result."""

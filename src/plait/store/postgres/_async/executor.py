@@ -363,7 +363,7 @@ class AsyncExecutor:
     async def _send_all(self) -> list[PGresult]:
         """Send what was held back in one round trip."""
         held, self._held = self._held, []
-        return await self.connection.talk(held)
+        return await self.connection.talk(held, commits=self.committing)
 
     def _shown(self, statement: Statement, rows: list[Row]) -> list[Row]:
         """Rows as plans know them."""

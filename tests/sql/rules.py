@@ -83,6 +83,7 @@ FUNCTIONS = frozenset(
         "pg_current_snapshot",
         "pg_snapshot_xmax",
         "pg_snapshot_xmin",
+        "pg_current_xact_id",
     ]
 )
 """What statements may call: nothing that differs when it is asked again in one transaction, keeps anything beyond it,
@@ -93,17 +94,18 @@ FUNCTIONS_OF = {
     | {"to_regclass"},
     "limits": {"set_config", "current_setting"},
     "read_limits": {"set_config"},
-    "take_number": {"pg_current_xact_id"},
+    "how_ended": {"pg_xact_status"},
     "hint": {"set_config", "pg_notify"},
     "vacuum": {"format", "pg_has_role"},
     "vacuum_all": {"format", "pg_has_role"},
 }
-"""What single statements may call besides: what a server is, and the settings of one transaction. `hint` is the one that
+"""What single statements may call besides: what a server is, the settings of one transaction, and what became of it. `hint` is the one that
 notifies: on a connection of its own, after the commit."""
 
 SETTINGS = {
     "lock_timeout": None,
     "statement_timeout": None,
+    "idle_in_transaction_session_timeout": None,
     "synchronous_commit": "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on' "
     "ELSE current_setting('synchronous_commit') END",
 }
@@ -115,6 +117,8 @@ KINDS_OF = {
     "begin_read": (ast.TransactionStmt, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
     "commit": (ast.TransactionStmt, "COMMIT"),
     "rollback": (ast.TransactionStmt, "ROLLBACK"),
+    "begin_turn": (ast.TransactionStmt, "SAVEPOINT plait_turn"),
+    "end_turn": (ast.TransactionStmt, "RELEASE SAVEPOINT plait_turn"),
     "make_schema": (ast.CreateSchemaStmt, "CREATE SCHEMA IF NOT EXISTS plait"),
     "make_meta": (
         ast.CreateStmt,
@@ -124,12 +128,18 @@ KINDS_OF = {
     "unlisten": (ast.UnlistenStmt, "UNLISTEN plait"),
     "lock_sessions": (ast.LockStmt, "LOCK TABLE plait.session IN EXCLUSIVE MODE"),
 }
-"""The statements of other kinds, word for word: the bounds of transactions, the first making of the schema, the one
+"""The statements of other kinds, word for word: the bounds of transactions and of the turning of a tick, the first making of the schema, the one
 connection that listens, and a doctor that mends and is run by hand."""
 
 TYPES = frozenset(["int8", "int4", "float8", "text", "bytea", "uuid", "tsvector", "tsquery", "regclass"])
-TYPES_OF = {"last_in_each": {"jsonb"}, "overlays_ending": {"jsonb"}}
-"""Numbers go to the server as a JSON list in these; nothing that is stored is ever `jsonb`."""
+TYPES_OF = {
+    "last_in_each": {"jsonb"},
+    "overlays_ending": {"jsonb"},
+    "find_kept": {"xid", "xid8"},
+    "how_ended": {"xid8"},
+}
+"""Numbers go to the server as a JSON list in the first two, and transactions' in the others; nothing that is stored is ever
+`jsonb`."""
 
 COLUMN_TYPES = frozenset(["uuid", "int8", "text", "bytea", "tsvector", "xid8"])
 IDENTITY = {("attachment", "attachment"): "names a payload, and says nothing of order"}

@@ -38,6 +38,11 @@ def picture(id: str) -> dict[str, Any]:
     }
 
 
+def turn_of(session: Session) -> Any:
+    with session.lease(ttl_s=30) as turn:
+        return turn.append(text("new")).inserted
+
+
 OPERATIONS: dict[str, Operation] = {
     "append": lambda sessions: chat(sessions).append(text("new")).inserted,
     "append with a made id": lambda sessions: chat(sessions).append(plait.user("new")).inserted,
@@ -51,6 +56,10 @@ OPERATIONS: dict[str, Operation] = {
     "fork": lambda sessions: [message.id for message in chat(sessions).fork("copy").transcript()],
     "update_state": lambda sessions: chat(sessions).update_state({"k": 1}),
     "create": lambda sessions: sessions.create("made", name="n").name,
+    "records": lambda sessions: chat(sessions).write_records({b"p": b"1"}, keep={b"k": b"2"}).kept,
+    "records of a new session": lambda sessions: sessions.session("other").write_records(keep={b"k": b"2"}).kept,
+    "break a lease": lambda sessions: [chat(sessions).lease().__enter__().id, chat(sessions).break_lease()],
+    "give a lease back": lambda sessions: [turn_of(chat(sessions)), chat(sessions).break_lease()],
     "delete session": lambda sessions: sessions.delete("chat"),
 }
 

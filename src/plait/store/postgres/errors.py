@@ -6,7 +6,7 @@ import psycopg
 from psycopg import errors
 
 from plait.errors import CorruptError, PlaitError, SchemaError, StoreBusyError, StoreError, StoreUnavailableError
-from plait.store.postgres.evidence import Overtaken, Unsure
+from plait.store.postgres.evidence import Overtaken, Unknown, Unsure
 
 _BUSY = "others held the session's row past the wait limit; try again, or raise busy_timeout_s"
 _CONFLICT = "others wrote the same rows again and again; nothing was written: try again"
@@ -18,6 +18,11 @@ _GONE = (
 _UNSURE = (
     "the server committed this write but did not wait for its standby; it may be lost with the server: "
     "give the same message id again to find out"
+)
+_UNKNOWN = (
+    "the connection was lost while this write was being committed, and whether it was is not known: it may be stored, "
+    "or may be yet. Give the same message id again, or read the session, to find out; a message without an id of yours "
+    "is stored twice if it is appended again"
 )
 _FULL = "the server has no room or no memory left; nothing was written"
 _DENIED = "the server does not let this user do that; nothing was written: check its privileges"
@@ -56,6 +61,9 @@ def translate(error: BaseException) -> BaseException:
         return StoreBusyError(f"{_CONFLICT} ({error})")
     if isinstance(error, Unsure):
         return StoreUnavailableError(_UNSURE)
+    if isinstance(error, Unknown):
+        text = _UNSURE if isinstance(error.error, Unsure) else _UNKNOWN
+        return StoreUnavailableError(f"{text} ({error.why})")
     if isinstance(error, PlaitError) or not isinstance(error, psycopg.Error | psycopg.Warning | OSError | MemoryError):
         return error
     kind, text = _kind(error)

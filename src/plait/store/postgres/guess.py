@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from plait.store.plan import Bind, Claim, Head, Plan, Put, Row, Take
 from plait.store.postgres import adapt
-from plait.store.postgres.evidence import Evidence
+from plait.store.postgres.evidence import Evidence, Line
 from plait.store.postgres.heads import HeadKey, Last, key_of
 from plait.store.postgres.homes import Where
 from plait.store.postgres.lanes import Waiting
@@ -38,16 +38,30 @@ class Guessed(Struct):
     ids: list[Row]
     messages: list[Row]
     binds: list[Bind]
+    given: set[str]
+    """Ids that came with their messages."""
     result: Any
     done: bool = False
     error: Exception | None = None
+    doubted: bool = False
+    """Its commit was not answered, and it is not there: it may come about yet, unless another write comes before."""
 
-    @property
-    def evidence(self) -> Evidence:
-        """What shows afterwards that it was committed."""
-        found = Evidence()
-        found.of_step("add_message_id", self.where, self.ids)
-        return found
+    def lines(self) -> list[Line]:
+        """What shows afterwards that it was committed: its messages."""
+        was = self.was
+        return [
+            Line(self.where, row, was.session, was.incarnation, made=id not in self.given)
+            for row, (_, id, _) in zip(self.messages, self.ids, strict=True)
+        ]
+
+
+def evidence_of(groups: Sequence[list[Guessed]]) -> Evidence:
+    """What shows that a batch was committed: a message of each session, then all others."""
+    found, firsts = Evidence(), [group[0] for group in groups]
+    for item in [*firsts, *(item for group in groups for item in group[1:])]:
+        for line in item.lines():
+            found.of_line(line)
+    return found
 
 
 def guess(item: Waiting, believed: Believed) -> Guessed | None:
@@ -86,6 +100,8 @@ class _Guessing:
         if isinstance(step, Take):
             return self._take(step.ref)
         if isinstance(step, Claim):
+            if self._guessed is not None:
+                self._guessed.given.add(step.id)
             return True  # as if the id were free: the unique key refuses it otherwise
         if isinstance(step, Bind) and self._guessed is not None:
             self._guessed.binds.append(step)
@@ -118,7 +134,7 @@ class _Guessing:
         head = copy(was)
         head.changed = False
         self.answer = head
-        self._guessed = Guessed(key, last.where, was, head, [], [], [], None)
+        self._guessed = Guessed(key, last.where, was, head, [], [], [], set(), None)
         return True
 
     def _put(self, step: Put) -> bool:

@@ -26,7 +26,7 @@ MAX_BYTES = 4 << 20
 class Waiting:
     """One write in a lane, and what became of it."""
 
-    __slots__ = ("done", "error", "key", "plan", "result", "turn", "weight")
+    __slots__ = ("done", "doubted", "error", "key", "plan", "result", "turn", "weight")
 
     def __init__(self, plan: PlanFactory[Any], weight: int) -> None:
         self.plan = plan
@@ -34,6 +34,8 @@ class Waiting:
         self.key: HeadKey | None = None
         """The session it writes to, if that was found out."""
         self.done = False
+        self.doubted = False
+        """A try of it that is not there may come about yet."""
         self.result: Any = None
         self.error: BaseException | None = None
         self.turn: Any = None

@@ -100,17 +100,52 @@ INSERT INTO plait.meta (name, value) VALUES ('schema', 0) ON CONFLICT DO NOTHING
 -- The schema has been brought to a version.
 UPDATE plait.meta SET value = :version WHERE name = 'schema';
 
--- find_key
--- The key of a message id, asked for after a commit whose outcome is not known.
-SELECT key FROM plait.message_id WHERE home = :home AND incarnation = :incarnation AND id = :id;
+-- find_written
+-- Of the message with a key: whether a write put it there, and whether it says what that did; asked for after a commit
+-- whose outcome is not known.
+SELECT version = :version AND created_at = :created_at AND id = :id,
+       bytes = :bytes AND format = :format AND role = :role AND body = :body
+  FROM plait.message WHERE home = :home AND key = :key;
+
+-- find_version
+-- At which version a session stands, asked for likewise.
+SELECT version FROM plait.session WHERE home = :home AND session = :session;
+
+-- changes_from
+-- The changes of a session from a version on, asked for likewise.
+SELECT version, kind, data FROM plait.change
+ WHERE home = :home AND session = :session AND version >= :version ORDER BY version;
+
+-- pruned_upto
+-- Up to which version the changes of a session are gone, asked for likewise.
+SELECT version FROM plait.pruned WHERE home = :home AND session = :session;
+
+-- find_seq
+-- Whether a message has a seq, in whichever strand of a life, asked for likewise.
+SELECT 1 FROM plait.strand AS s JOIN plait.message AS m ON m.home = :home AND m.key = ((s.strand << 32) | :seq::bigint)
+ WHERE s.home = :home AND s.incarnation = :incarnation LIMIT 1;
 
 -- change_by_operation
--- Whether an operation has changed a session of a home, asked for likewise.
-SELECT 1 FROM plait.change WHERE home = :home AND operation = :operation LIMIT 1;
+-- Whether an operation has made the change of a version in a home, asked for likewise.
+SELECT 1 FROM plait.change WHERE home = :home AND operation = :operation AND version = :version LIMIT 1;
+
+-- find_kept
+-- Whether a transaction made the record with a key, asked for likewise.
+SELECT xmin = :transaction::xid8::xid AND body = :body
+  FROM plait.record WHERE home = :home AND incarnation = :incarnation AND key = :key;
+
+-- how_ended
+-- How a transaction ended, if the server knows, asked for likewise.
+SELECT CASE WHEN :transaction::xid8 < pg_snapshot_xmax(pg_current_snapshot()) THEN pg_xact_status(:transaction::xid8) END;
+
+-- find_epoch
+-- The epoch of a session, and whether somebody has a lease on it, asked for likewise.
+SELECT s.epoch, EXISTS (SELECT 1 FROM plait.lease AS l WHERE l.home = :home AND l.session = :session)
+  FROM plait.session AS s WHERE s.home = :home AND s.session = :session;
 
 -- find_life
--- Which life a session is in, asked for likewise.
-SELECT incarnation FROM plait.session WHERE home = :home AND tenant = :tenant AND owner = :owner AND id = :id;
+-- Which life a session is in, and since when, asked for likewise.
+SELECT incarnation, created_at FROM plait.session WHERE home = :home AND tenant = :tenant AND owner = :owner AND id = :id;
 
 -- find_stand
 -- Where a session stands, asked for likewise.
@@ -127,6 +162,11 @@ SELECT 1 FROM plait.chunk WHERE scope = :scope AND attachment = :attachment AND 
 -- lock_home
 -- Wait until nobody writes to the sessions of a home any more.
 SELECT 1 FROM plait.session WHERE home = :home FOR NO KEY UPDATE;
+
+-- wait_home
+-- Wait until nobody begins a life in a home any more: each of them has this number. To be undone.
+INSERT INTO plait.counter AS c (home, name, value) VALUES (:home, 'incarnation', 0)
+    ON CONFLICT (home, name) DO UPDATE SET value = c.value;
 
 -- take_number
 -- Let the standby be waited for at the commit that follows, and so for all that was committed before.

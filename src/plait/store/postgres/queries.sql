@@ -1369,9 +1369,9 @@ INSERT INTO plait.record (home, incarnation, key, body) VALUES (:home, :incarnat
     ON CONFLICT (home, incarnation, key) DO UPDATE SET body = excluded.body;
 
 -- keep_record
--- Write a record unless there is one; answers a row if there was none.
+-- Write a record unless there is one; answers a row if there was none: the transaction's number.
 INSERT INTO plait.record (home, incarnation, key, body) VALUES (:home, :incarnation, :key, :body)
-    ON CONFLICT (home, incarnation, key) DO NOTHING RETURNING 1;
+    ON CONFLICT (home, incarnation, key) DO NOTHING RETURNING pg_current_xact_id()::text;
 
 -- drop_record
 -- Remove a record.

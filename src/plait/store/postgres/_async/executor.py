@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
+from psycopg.errors import UniqueViolation
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -16,7 +17,7 @@ from plait.logic.ids import STAGE_PREFIX
 from plait.store.plan import Ask, Bind, Claim, Do, Enter, Forget, Head, Plan, PlanFactory, Put, Row, Step, Take, Turn
 from plait.store.postgres import adapt, homes
 from plait.store.postgres._async.connecting import AsyncLine
-from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
+from plait.store.postgres.evidence import Evidence, Look, Overtaken, Unsure, Wait
 from plait.store.postgres.guess import Guessed, items_of
 from plait.store.postgres.heads import HeadKey, Known, key_of
 from plait.store.postgres.homes import Where
@@ -117,6 +118,7 @@ class AsyncExecutor:
             return result  # nothing was asked at all
         self._hold("commit")
         for item in self._taken.values():
+            self.evidence.of_head(item.where, item.head)
             if item.id.startswith(STAGE_PREFIX) and _stand(item.head) != item.stood:
                 self.evidence.of_stage(item.where, item.head.session, _stand(item.head))
         self.committing = True
@@ -130,7 +132,6 @@ class AsyncExecutor:
         self._begin(GUESS_WAIT_S)
         self._held += items_of(groups)
         self._hold("commit")
-        self.evidence = groups[0][0].evidence
         self.committing = True
         await self._committed()
 
@@ -182,16 +183,35 @@ class AsyncExecutor:
 
     # -- steps -----------------------------------------------------------------
 
-    async def settled(self, evidence: Evidence) -> bool:
-        """Whether what a write leaves behind is there; nobody who has its session's row is still at it."""
-        if evidence.query is None:
-            return False
-        self._where = evidence.where
-        self._begin()
-        for name, args in (("lock_home", ()), ("take_number", ()), (evidence.query, evidence.args), ("commit", ())):
+    async def look(self, look: Look | Wait, at_most_s: float) -> bool | None:
+        """Look for what became of a write, or wait until that can be seen."""
+        if isinstance(look, Look):
+            return await self._told(look, at_most_s)
+        await self._outwait(look, at_most_s)
+        return None
+
+    async def _outwait(self, wait: Wait, at_most_s: float) -> None:
+        """Wait until nobody makes a row any more that cannot be seen before."""
+        name, args = wait.question
+        self._where = wait.where
+        self._begin(at_most_s)
+        statement = self._own.get(name) or self._statements[name]
+        self._held.append((statement.query, statement.values(args, self._where)))
+        try:
+            await self._send_all()
+        except UniqueViolation:
+            pass  # it was made meanwhile
+        finally:
+            await self.abandon()
+
+    async def _told(self, look: Look, at_most_s: float) -> bool | None:
+        """What that which a write leaves behind tells of it; nobody who has its session's row is still at it."""
+        self._where = look.where
+        self._begin(at_most_s)
+        for name, args in (("lock_home", ()), ("take_number", ()), *look.questions, ("commit", ())):
             self._hold(name, args)
-        rows = self.connection.rows((await self._committed())[-2])
-        return bool(rows) and tuple(rows[0]) == evidence.answer
+        results = (await self._committed())[-1 - len(look.questions) : -1]
+        return look.says([self.connection.rows(result) for result in results])
 
     async def _ask(self, step: Ask) -> list[Row]:
         self._flush_for(step.query)
@@ -236,11 +256,13 @@ class AsyncExecutor:
             self._held.append((statement.query, statement.values(step.args, where)))
             return []
         rows = await self._rows(step.query, step.args, where)
+        self.evidence.of_answer(step.query, where, step.args, rows)
         if statement.must_answer and not rows:
             raise Overtaken(step.query)
         return rows
 
     async def _claim(self, step: Claim) -> int | None:
+        self.evidence.given.add(step.id)
         if step.ahead and step.ahead is not self._ahead:
             self._ahead = step.ahead
             rows = await self._rows("find_messages", (jsontext.encode(step.ahead), step.incarnation))

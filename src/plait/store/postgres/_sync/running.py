@@ -3,6 +3,7 @@ outcome was not known."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from plait.errors import StoreBusyError, StoreUnavailableError
 from plait.pauses import rest
 from plait.store.plan import Bind, PlanFactory
 from plait.store.postgres._sync.connecting import Line, connect
 from plait.store.postgres._sync.executor import Executor, Work
 from plait.store.postgres.errors import is_again, is_gone, translate
-from plait.store.postgres.evidence import Evidence, Overtaken, Unsure
-from plait.store.postgres.guess import Batch, Guessed
+from plait.store.postgres.evidence import UNTOLD, Evidence, Look, Overtaken, Unknown, Unsure, Wait
+from plait.store.postgres.guess import Batch, Guessed, evidence_of
 from plait.store.postgres.heads import Known
 from plait.store.postgres.hints import Hints
 from plait.store.postgres.lanes import Lane, Turns, Waiting
@@ -31,6 +33,10 @@ MAX_TRIES = 12
 
 INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
+LOOK_S = 2.0
+"""How long a look takes at the least for what became of a write, if `busy_timeout_s` has not passed by then: nearly all
+of that may have gone before the connection was found to be lost."""
+
 STATEMENTS, OWN = load(), own()
 
 
@@ -68,7 +74,7 @@ class Runner:
         with self._turns.of(item.key, self.settings.busy_timeout_s):
             if item.key is not None and self._known.last(item.key) is not None:
                 self._lane.run(item, self._together)
-            return item.answer() if item.done else self.write(item.plan)
+            return item.answer() if item.done else self._patiently(item.plan, writes=True, doubted=item.doubted)
 
     def _together(self, batch: list[Waiting]) -> None:
         """Commit what of a batch can be worked out beforehand in one transaction; the rest its callers run by themselves."""
@@ -80,40 +86,43 @@ class Runner:
                 self._bundle(groups)
         finally:
             for item, guessed in taken:
-                item.done, item.result, item.error = (
-                    guessed.done or guessed.error is not None,
-                    guessed.result,
-                    guessed.error,
-                )
+                item.done = guessed.done or guessed.error is not None
+                item.result, item.error = guessed.result, guessed.error
+                item.doubted = item.doubted or guessed.doubted
 
     def _bundle(self, groups: list[list[Guessed]]) -> None:
         """Commit appends in one transaction, and note in each whether that was done."""
         if not groups:
             return
         executor: Executor | None = None
+        deadline = time.monotonic() + self.settings.busy_timeout_s
         try:
             executor = self._executor(self._connection())
             self._once(executor, Work(groups=groups))
         except (Exception, *INTERRUPTIONS) as error:
             for group in groups:
                 self._known.doubt(group[0].key)
-            unknown = executor is not None and executor.committing and is_unknown(error)
-            if executor is not None and unknown and self._known_to_be_there(executor, groups):
-                self._done(groups)
+            if executor is not None and executor.committing and is_unknown(error):
+                self._find_out(groups, error, deadline)
             if not isinstance(error, Exception):
                 raise
             return
         self._done(groups)
 
-    def _known_to_be_there(self, executor: Executor, groups: list[list[Guessed]]) -> bool:
-        """Whether appends whose commit was not answered are there; if nobody can tell, each is told so."""
+    def _find_out(self, groups: list[list[Guessed]], error: BaseException, deadline: float) -> None:
+        """Find out what became of appends whose commit was not answered; if nobody can tell, each is told so.
+
+        Where they are not there, they may come yet: what was sent may lie before the server unread. It will fail
+        once they have been written in the ordinary way.
+        """
         try:
-            return self._settled(executor.evidence, time.monotonic() + self.settings.busy_timeout_s)
-        except Exception as error:
-            for group in groups:
-                for item in group:
-                    item.error = error
-            return False
+            if self._settled(evidence_of(groups), error, deadline):
+                self._done(groups)
+        except Exception as unknown:
+            for item in itertools.chain(*groups):
+                item.error = unknown
+        for item in itertools.chain(*groups):
+            item.doubted = True
 
     def _done(self, groups: list[list[Guessed]]) -> None:
         for group in groups:
@@ -123,7 +132,8 @@ class Runner:
                 bound(item.binds)
         self._hints.committed([group[-1].where for group in groups])
 
-    def _patiently(self, plan: PlanFactory[T], *, writes: bool) -> T:
+    def _patiently(self, plan: PlanFactory[T], *, writes: bool, doubted: bool = False) -> T:
+        """Run a plan until it is done; `doubted`: an earlier try of it that is not there may come about yet."""
         deadline = time.monotonic() + self.settings.busy_timeout_s
         tries = 0
         while True:
@@ -136,12 +146,15 @@ class Runner:
                 return result
             except Exception as error:
                 if executor is not None and executor.committing and is_unknown(error):
-                    if self._settled(executor.evidence, deadline):
+                    if self._settled(executor.evidence, error, deadline):
                         bound(executor.binds)
                         self._hints.committed(executor.changed)
                         return executor.result  # type: ignore[no-any-return]
+                    doubted = doubted or not executor.evidence.is_any()
+                    if time.monotonic() > deadline:
+                        raise _told(error, doubted=doubted) from error.__cause__
                 elif not self._may_retry(error, tries, deadline):
-                    raise translate(error) from error.__cause__
+                    raise _told(error, doubted=doubted) from error.__cause__
                 rest(_pause_s(tries))
 
     def _once(self, executor: Executor, work: Work) -> Any:
@@ -171,21 +184,37 @@ class Runner:
             return time.monotonic() < deadline
         return False
 
-    def _settled(self, evidence: Evidence, deadline: float) -> bool:
-        """Whether a write whose commit was not answered has been committed."""
+    def _settled(self, evidence: Evidence, error: BaseException, deadline: float) -> bool:
+        """Whether a write whose commit ended in `error` has been committed; `Unknown` if that cannot be told in time."""
+        deadline = max(deadline, time.monotonic() + min(LOOK_S, self.settings.busy_timeout_s))
+        try:
+            if evidence.wait is not None:
+                self._look(evidence.wait, deadline)
+            for look in evidence.looks():
+                told = self._look(look, deadline)
+                if told is not None:
+                    return told
+        except Exception as reason:
+            raise translate(Unknown(error, reason)) from reason
+        if evidence.is_any():
+            raise translate(Unknown(error, UNTOLD)) from error
+        return False
+
+    def _look(self, look: Look | Wait, deadline: float) -> bool | None:
+        """Look, or wait, on one connection after another until that can be done."""
         tries = 0
         while True:
             tries += 1
             try:
                 connection = self._connection()
                 try:
-                    return self._executor(connection).settled(evidence)
+                    return self._executor(connection).look(look, max(deadline - time.monotonic(), 0.001))
                 finally:
                     end(connection)
                     self.pool.release(None)
             except Exception as error:
-                if not is_unknown(error) or time.monotonic() > deadline:
-                    raise translate(error) from error
+                if not (is_unknown(error) or is_again(error)) or time.monotonic() > deadline:
+                    raise
                 self.pool.drop_idle()
             rest(_pause_s(tries))
 
@@ -214,6 +243,16 @@ def bound(binds: Sequence[Bind]) -> None:
 def is_unknown(error: BaseException) -> bool:
     """Whether a commit that ended so may have been done."""
     return is_gone(error) or isinstance(error, Unsure | KeyboardInterrupt | SystemExit)
+
+
+def _told(error: Exception, *, doubted: bool) -> BaseException:
+    """What a caller is told of an error; that nothing was written only if no try of it is left in doubt."""
+    told = translate(error)
+    return (
+        translate(Unknown(error, error))
+        if doubted and isinstance(told, StoreBusyError | StoreUnavailableError)
+        else told
+    )
 
 
 def _undone(executor: Executor) -> bool:

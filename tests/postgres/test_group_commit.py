@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,6 +15,7 @@ import pytest
 import plait
 from plait import Session, Sessions
 from plait.errors import LeafMovedError, LeaseHeldError, SessionDeletedError, StoreUnavailableError
+from plait.interchange import import_file, write_jsonl
 from plait.store.postgres._async import executor as awaited
 from plait.store.postgres._async.running import AsyncRunner
 from plait.store.postgres._sync.executor import Executor
@@ -103,6 +106,71 @@ def test_what_others_did_meanwhile_is_seen(chat: Session, other: Sessions, name:
     assert {hit.id for hit in other.session("chat").search("words")} >= {"new", "next"}
 
 
+RAISED = {
+    "next_seq": "next_seq + 5",
+    "leaf": "leaf - 1",
+    "version": "version + 1",
+    "active_at": "active_at + 1",
+    "epoch": "epoch + 1",
+    "incarnation": "incarnation + 1",
+    "live": "0",
+}
+"""Whatever an append that was worked out beforehand sets, or compares, and not only adds to."""
+
+
+@pytest.mark.parametrize("column", RAISED)
+def test_a_row_that_is_not_as_it_was_left_in_any_column_takes_no_append_worked_out_before(
+    chat: Session, url: str, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    done: list[bool] = []
+    together = Executor.together
+
+    def noting(executor: Any, groups: Any) -> None:
+        together(executor, groups)
+        done.append(True)
+
+    monkeypatch.setattr(Executor, "together", noting)
+    chat.append(text("c"))
+    assert done == [True]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"UPDATE plait.session SET {column} = {RAISED[column]} WHERE id = 'chat'".encode())
+        with suppress(SessionDeletedError):
+            chat.append(text("d"))
+        assert done == [True]
+        (value,) = connection.execute(f"SELECT {column} FROM plait.session WHERE id = 'chat'".encode()).fetchone() or ()
+    assert value is not None
+    if column == "next_seq":
+        assert list(chat.history())[-1].seq == 9 and value == 10
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_import_into_a_session_and_another_s_appends_give_no_seq_twice(
+    chat: Session, sessions: Sessions, other: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Seqs are set aside when the import begins, which changes no version; the appends come before it is published."""
+    cursor, file = chat.cursor(), tmp_path / "messages.jsonl"
+    other.session("other").append_many([text(f"i{n}") for n in range(6)])
+    with open(file, "wb") as stream:
+        write_jsonl(other.session("other"), stream)
+    merge = other.store.merge
+
+    def merging(*args: Any, **options: Any) -> Any:
+        for n in range(count):
+            chat.append(text(f"mid {n}"))
+        return merge(*args, **options)
+
+    monkeypatch.setattr(other.store, "merge", merging)
+    import_file(other, file, session_id="chat")
+    chat.checkout("i5")
+    for n in range(2):
+        assert chat.append(text(f"later {n}")).inserted
+    seqs = [message.seq for message in chat.everything()]
+    assert len(seqs) == len(set(seqs)) == 2 + count + 6 + 2
+    told = [id for change in sessions.session("chat").changes(after=cursor, limit=100).changes for id in change.ids]
+    assert {f"mid {n}" for n in range(count)} | {f"i{n}" for n in range(6)} | {"later 0", "later 1"} <= set(told)
+    assert sessions.doctor() == []
+
+
 def test_a_lease_that_another_took_is_in_the_way(chat: Session, other: Sessions) -> None:
     with other.session("chat").lease(ttl_s=60), pytest.raises(LeaseHeldError):
         chat.append(text("new"))
@@ -135,7 +203,7 @@ def test_a_feed_is_told_of_an_append_in_a_tick_that_another_began(chat: Session,
     cursor = sessions.cursor()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO plait.tick SELECT max(tick) + 1, pg_snapshot_xmax(pg_current_snapshot()) FROM plait.tick"
+            "INSERT INTO plait.tick SELECT max(tick) + 1, pg_snapshot_xmin(pg_current_snapshot()) FROM plait.tick"
         )
     chat.append(text("new"))
     with psycopg.connect(url, autocommit=True) as connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -12,6 +12,7 @@ import plait
 from plait import Sessions
 from plait.cli.run import run
 from plait.errors import StoreBusyError, UnsupportedError
+from plait.store.postgres import upkeep
 from tests.behaviour.values import noise, note, picture
 from tests.dose import dose
 
@@ -198,6 +199,43 @@ def test_a_doctor_beside_writers_finds_nothing(sessions: Sessions, url: str) -> 
         done.set()
         writer.join(60)
     assert {finding.kind for finding in found} <= {"stale overlays"}
+
+
+@pytest.mark.parametrize("piece", [0, 1])
+@pytest.mark.parametrize("end", ["the message", "the session"])
+def test_a_payload_that_is_removed_while_the_doctor_reads_it_is_no_damage(
+    sessions: Sessions, url: str, monkeypatch: pytest.MonkeyPatch, piece: int, end: str
+) -> None:
+    fill(sessions)
+    asked = upkeep.rows_of
+    with plait.open(url) as other:
+
+        def asking(connection: Any, statement: Any, args: Any = (), where: Any = None) -> Any:
+            if statement.name == "piece" and args[1] == piece and other.session("c").get("pic") is not None:
+                other.session("c").delete("pic") if end == "the message" else other.delete("c")
+            return asked(connection, statement, args, where)
+
+        monkeypatch.setattr(upkeep, "rows_of", asking)
+        assert sessions.doctor() == []
+        assert other.session("c").get("pic") is None
+
+
+def test_a_payload_that_is_mended_while_the_doctor_reads_it_is_no_damage(
+    sessions: Sessions, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sessions)
+    damage(url, "DELETE FROM plait.chunk WHERE n = 1")
+    digest = upkeep._digest
+    looks: list[bytes] = []
+
+    def reading(connection: Any, scope: Any, attachment: int) -> bytes:
+        looks.append(digest(connection, scope, attachment))
+        sessions.session("other").append(picture("again", noise(1_500_000)))
+        return looks[-1]
+
+    monkeypatch.setattr(upkeep, "_digest", reading)
+    assert [finding.kind for finding in sessions.doctor()] == ["attachments of wrong size"]
+    assert len(looks) == len(set(looks)) == 2
 
 
 def test_mending_waits_for_writers_only_so_long(sessions: Sessions, url: str) -> None:

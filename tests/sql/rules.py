@@ -614,7 +614,7 @@ def changed(statement: Statement) -> tuple[str, set[str]]:
 def fence_faults(statement: Statement) -> list[str]:
     """What the one UPDATE that begins an append does not check of the row it moves on."""
     (stmt,) = parse(statement.query.decode())
-    fence = {"version", "epoch", "incarnation", "live"}
+    fence = {"version", "next_seq", "leaf", "active_at", "epoch", "incarnation", "live"}
     checked: set[str] = set()
     if isinstance(stmt, ast.UpdateStmt):
         for target in stmt.targetList:

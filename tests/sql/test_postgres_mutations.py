@@ -259,7 +259,7 @@ NEW_MIGRATIONS = [
     "CREATE TABLE plait.more AS SELECT * FROM plait.message",
 ]
 
-FENCE = ["version", "epoch", "incarnation", "live"]
+FENCE = ["version", "next_seq", "leaf", "active_at", "epoch", "incarnation", "live"]
 
 CURSORS = [
     ("NO SCROLL CURSOR FOR ", "CURSOR WITH HOLD FOR "),

@@ -25,7 +25,7 @@ SCANS = {
     "claim_ids": ("tick", "the newest tick is the last of its index"),
     "turn_tick": ("tick", "the newest tick is the last of its index"),
     "tick": ("tick", "the newest ticks are the last of their index"),
-    "search_pending": ("search_pending", "the first rows of the table are asked for"),
+    "search_pending": ("search_pending", "what is gone of all that is out of date is asked for"),
     "stages": ("session", "the partial index has only what is being staged"),
     "lapsed_uploads": ("upload", "the table holds only payloads put ahead and not yet used"),
     "purges": (

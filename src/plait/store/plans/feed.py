@@ -403,7 +403,7 @@ def scope_end(scope: Scope) -> Plan[str]:
 
 
 def _scope_end(scope: Scope) -> Plan[ScopePosition]:
-    tick = yield from _tick()
+    tick, _ = yield from _ticks()
     at: dict[int, Position] = {}
     after = 0
     while True:
@@ -417,20 +417,22 @@ def _scope_end(scope: Scope) -> Plan[ScopePosition]:
             return ScopePosition(tick, at)
 
 
-def _tick() -> Plan[int]:
-    ((tick,),) = yield Ask("tick")
-    return int(tick)
+def _ticks() -> Plan[tuple[int, int]]:
+    """The newest tick before which nothing is written any more, and the newest of all."""
+    ((over, newest),) = yield Ask("tick")
+    return int(over), int(newest)
 
 
 def scope_page(scope: Scope, after: str | None, limit: int, budget_bytes: int) -> Plan[Changes]:
     """The next changes of a scope's sessions: at least once each, in order for each session."""
-    tick = yield from _tick()
+    tick, newest = yield from _ticks()
     if after is None:
         start = ScopePosition(tick, {}, walking=True)
     else:
         start = feed.scope_position(after, scope)
-        yield from _check_tick(scope, start.tick, tick)
-    reader = Reader(scope, start, tick, limit, budget_bytes)
+        yield from _check_tick(scope, start.tick, newest)
+    # What was over once stays so, whether or not it can still be told: a restored database has other numbers.
+    reader = Reader(scope, start, max(tick, start.tick), limit, budget_bytes)
     whole = (yield from _walk(reader)) and (yield from _follow(reader))
     return reader.page(after if after is not None else feed.scope_cursor(scope, start), not whole)
 
@@ -531,7 +533,8 @@ def prune(ref: SessionRef, before_us: int | None, keep: int | None, limit: int) 
 
 def prune_pulses(scope: Scope, before_us: int, limit: int) -> Plan[bool]:
     """Forget up to `limit` pulses of a scope that are older than a time; whether there were any."""
-    tick = min(before_us // common.BUCKET_US, (yield from _tick()))
+    over, _ = yield from _ticks()
+    tick = min(before_us // common.BUCKET_US, over)
     rows: list[Row] = yield Ask("oldest_pulses", (scope.tenant, scope.owner, tick, limit))
     if rows:
         last: Any = rows[-1]

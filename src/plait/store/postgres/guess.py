@@ -211,8 +211,9 @@ def items_of(groups: Sequence[list[Guessed]]) -> list[Item]:
 def _advance(statement: Statement, group: list[Guessed]) -> Item:
     first, last = group[0], group[-1]
     was, head = first.was, last.head
-    moved = was.version, was.epoch, was.incarnation, head.version, head.next_seq, head.leaf, head.active_at_us
-    return statement.query, statement.values((*moved, *_added(was, head), was.session), first.where)
+    stood = was.version, was.next_seq, was.leaf, was.active_at_us, was.epoch, was.incarnation
+    moved = head.version, head.next_seq, head.leaf, head.active_at_us
+    return statement.query, statement.values((*stood, *moved, *_added(was, head), was.session), first.where)
 
 
 def _many(all: Sequence[Guessed]) -> list[Item]:

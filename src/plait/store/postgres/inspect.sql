@@ -11,6 +11,10 @@ SELECT scope, attachment, hash FROM plait.attachment WHERE hash IS NOT NULL ORDE
 -- One piece of a payload.
 SELECT data FROM plait.chunk WHERE scope = :scope AND attachment = :attachment AND n = :n;
 
+-- payload_is_there
+-- Whether a payload has not been removed meanwhile.
+SELECT 1 FROM plait.attachment WHERE scope = :scope AND attachment = :attachment;
+
 -- users_of_payload
 -- Messages that use a payload.
 SELECT m.id FROM plait.attachment_ref AS r JOIN plait.message AS m ON m.home = r.home AND m.key = r.key

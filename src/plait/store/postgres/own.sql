@@ -24,6 +24,14 @@ SELECT set_config('lock_timeout', :lock_ms, true), set_config('statement_timeout
 -- How long a statement that reads may take.
 SELECT set_config('statement_timeout', :statement_ms, true);
 
+-- begin_turn
+-- What is written from here on has a number of its own, given after what the statement that writes it has looked at.
+SAVEPOINT plait_turn;
+
+-- end_turn
+-- Whatever follows has the transaction's number again.
+RELEASE SAVEPOINT plait_turn;
+
 -- lock_session
 -- Let nobody else write to a session before this transaction has ended.
 SELECT 1 FROM plait.session
@@ -37,9 +45,10 @@ SELECT EXISTS (SELECT 1 FROM plait.search_behind AS b
                                         WHERE s.home = :home AND s.tenant = :tenant AND s.owner = :owner AND s.id = :id));
 
 -- advance_session
--- Move a session's row on by appended messages. It fails (23502) if the row is not where the writer believes.
+-- Move a session's row on by appended messages. It fails (23502) if anything that it sets is not what the writer believes.
 UPDATE plait.session
-   SET version = CASE WHEN version = :was AND epoch = :epoch AND incarnation = :incarnation AND live = 1
+   SET version = CASE WHEN version = :version_was AND next_seq = :next_was AND leaf = :leaf_was AND active_at = :active_was
+                       AND epoch = :epoch AND incarnation = :incarnation AND live = 1
                       THEN :version::bigint END,
        next_seq = :next_seq, leaf = :leaf, active_at = :active_at,
        messages = messages + :messages, bytes = bytes + :bytes, tokens = tokens + :tokens,

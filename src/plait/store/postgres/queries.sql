@@ -498,19 +498,28 @@ SELECT key, version, flags FROM plait.message
  WHERE home = :home AND key BETWEEN :lo AND :hi ORDER BY key LIMIT :limit;
 
 -- turn_tick
--- Let the tick go on, unless it is in its minute or, where clocks differ, a little ahead.
+-- Let the tick go on, unless it is in its minute or, where clocks differ, a little ahead; what is below `upto` has ended.
 INSERT INTO plait.tick (tick, upto)
-SELECT greatest(now.tick + 1, :minute::bigint), pg_snapshot_xmax(pg_current_snapshot())
+SELECT greatest(now.tick + 1, :minute::bigint), pg_snapshot_xmin(pg_current_snapshot())
   FROM (SELECT max(tick) AS tick FROM plait.tick) AS now
  WHERE now.tick NOT BETWEEN :minute::bigint AND :minute::bigint + 10
     ON CONFLICT DO NOTHING RETURNING tick;
 
 -- tick
--- The newest tick such that nobody is still writing who has read an earlier one.
-SELECT coalesce((SELECT max(t.tick) FROM plait.tick AS t
-                  WHERE t.tick < (SELECT n.tick FROM plait.tick AS n
-                                   WHERE n.upto <= pg_snapshot_xmin(pg_current_snapshot())
-                                   ORDER BY n.tick DESC LIMIT 1)), 1);
+-- The newest tick such that nobody is still writing who has read an earlier one, and the newest of all.
+WITH ended (tick, upto, own) AS (
+  SELECT n.tick, n.upto, n.xmin FROM plait.tick AS n
+   WHERE pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+         - ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint - n.xmin::text::bigint) & 4294967295)
+         < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+   ORDER BY n.tick DESC LIMIT 1)
+SELECT coalesce((SELECT t.tick FROM plait.tick AS t JOIN ended ON t.tick < ended.tick
+                  WHERE pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+                        - ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint - t.xmin::text::bigint) & 4294967295)
+                        < ended.upto::text::bigint
+                     OR t.xmin = ended.own
+                  ORDER BY t.tick DESC LIMIT 1), 1),
+       (SELECT max(t.tick) FROM plait.tick AS t);
 
 -- add_pulse
 -- Where a session stood before its first change of a tick.
@@ -908,8 +917,10 @@ SELECT w.home, :scope, w.key FROM plait.message_words AS w WHERE w.home = :home 
     ON CONFLICT DO NOTHING;
 
 -- search_pending
--- Some messages of whatever session that the index is out of date about, and where they are.
-SELECT key, ARRAY[home, scope] FROM plait.search_pending ORDER BY home, key LIMIT :limit;
+-- Some messages of whatever session that the index is out of date about and that are gone for good, and where they were.
+SELECT p.key, ARRAY[p.home, p.scope] FROM plait.search_pending AS p
+ WHERE (SELECT m.key FROM plait.message AS m WHERE m.home = p.home AND m.key = p.key) IS NULL
+ ORDER BY p.home, p.key LIMIT :limit;
 
 -- search_pending_of
 -- A session's messages that the index is out of date about.

@@ -64,7 +64,7 @@ BEGIN
                   WHEN named.scope THEN my_scope
                   ELSE 'false' END;
     writes := CASE WHEN named.name IN ('member', 'meta') THEN 'false'
-                   WHEN named.name = 'tick' THEN 'upto = pg_snapshot_xmax(pg_current_snapshot())'
+                   WHEN named.name = 'tick' THEN 'upto = pg_snapshot_xmin(pg_current_snapshot())'
                    WHEN named.name = 'session' THEN mine || ' AND home = plait.home_of(tenant, owner, id)'
                    WHEN named.name = 'purge' THEN my_scope || ' AND ' || my_session
                    WHEN named.name = 'counter' THEN my_home || ' OR (value < 1000 AND plait.is_free(home))'

@@ -99,9 +99,21 @@ def _payloads(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
     """Payloads that are not what their hash says; nothing mends these."""
     inspect = statements("inspect.sql")
     for scope, attachment, hash in rows_of(connection, inspect["payloads"]):
-        if _digest(connection, scope, attachment) != bytes(hash):
+        if _is_damaged(connection, scope, attachment, bytes(hash)):
             users = [repr(id) for (id,) in rows_of(connection, inspect["users_of_payload"], (attachment,))]
             yield Finding("damaged attachment", f"{attachment}, used by {', '.join(users) or 'no message'}")
+
+
+def _is_damaged(connection: psycopg.Connection[Any], scope: UUID, attachment: int, hash: bytes) -> bool:
+    """Whether a payload that is still there, when it has been read, is twice not what its hash says.
+
+    It is read a piece at a time; meanwhile it may be removed with the last that uses it, or mended by who puts it again.
+    """
+    there, where = statements("inspect.sql")["payload_is_there"], Where(scope=scope)
+    return all(
+        _digest(connection, scope, attachment) != hash and rows_of(connection, there, (attachment,), where)
+        for _ in range(2)
+    )
 
 
 def _digest(connection: psycopg.Connection[Any], scope: UUID, attachment: int) -> bytes:

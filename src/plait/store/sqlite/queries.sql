@@ -458,8 +458,8 @@ UPDATE counter SET value = max(value + 1, :minute)
  WHERE name = 'tick' AND value NOT BETWEEN :minute AND :minute + 10 RETURNING value;
 
 -- tick
--- The store's present tick.
-SELECT coalesce((SELECT value FROM counter WHERE name = 'tick'), 1);
+-- The newest tick such that nobody is still writing who has read an earlier one, and the newest of all: here the same.
+SELECT tick, tick FROM (SELECT coalesce((SELECT value FROM counter WHERE name = 'tick'), 1) AS tick);
 
 -- add_pulse
 -- Where a session stood before its first change of a tick.

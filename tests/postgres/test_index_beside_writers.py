@@ -1,0 +1,112 @@
+"""The search index beside writes that are under way: what is found afterwards is what was written, whoever indexed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import plait
+from plait import Session, Sessions
+from tests.postgres.holding import Holding, holding
+
+
+def text(id: str, words: str) -> dict[str, Any]:
+    return {"id": id, "role": "user", "parts": [{"type": "text", "text": words}]}
+
+
+@pytest.fixture
+def other(url: str) -> Iterator[Sessions]:
+    """The same store, as another process has it."""
+    with plait.open(url) as sessions:
+        yield sessions
+
+
+@pytest.fixture
+def hold() -> Iterator[Holding]:
+    with holding() as all:
+        yield all
+
+
+@pytest.fixture
+def chat(sessions: Sessions) -> Session:
+    """A session whose messages and values are indexed, and that have changed since."""
+    chat = sessions.session("chat").with_context("facts", kind="collection")
+    chat.append_many([text("k", "alpha"), text("l", "lambda")])
+    chat.context.put("facts", "alpha", key="k")
+    assert [hit.id for hit in chat.search("alpha")] == ["k"]
+    assert "k" in (chat.context.search("facts", "alpha") or "")
+    chat.update(text("k", "beta"))
+    chat.context.put("facts", "beta", key="k")
+    return chat
+
+
+def elsewhere(other: Sessions) -> None:
+    """Search messages and values of another session, which takes on what is pending anywhere."""
+    theirs = other.session("another").with_context("facts", kind="collection")
+    theirs.append(text("y", "ypsilon"))
+    theirs.context.put("facts", "ypsilon", key="y")
+    assert [hit.id for hit in theirs.search("ypsilon")] == ["y"]
+    assert theirs.context.search("facts", "ypsilon")
+
+
+def found(sessions: Sessions, words: str) -> tuple[list[str], list[str], bool]:
+    """Who says so: of a session, of a scope, and whether a value does."""
+    chat = sessions.session("chat").with_context("facts", kind="collection")
+    hits = [hit.id for hit in sessions.search(words) if hit.session_id == "chat"]
+    return [hit.id for hit in chat.search(words)], hits, "k" in (chat.context.search("facts", words) or "")
+
+
+CHANGES: dict[str, tuple[Callable[[Session], Any], list[str], bool]] = {
+    "an update": (lambda chat: chat.update(text("k", "gamma")), ["k"], False),
+    "a delete": (lambda chat: chat.delete("k"), [], False),
+    "a value": (lambda chat: chat.context.put("facts", "gamma", key="k"), [], True),
+    "a value that is deleted": (lambda chat: chat.context.write_entry("facts", "k", None), [], False),
+    "a clear": (lambda chat: chat.clear(), [], False),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_under_way_is_not_lost_to_a_search_elsewhere(
+    chat: Session, sessions: Sessions, other: Sessions, hold: Holding, name: str
+) -> None:
+    change, ids, value = CHANGES[name]
+    held = hold(lambda: change(chat))
+    elsewhere(other)
+    held.commit()
+    for store in (sessions, other):
+        assert found(store, "gamma") == (ids, ids, value)
+        assert found(store, "alpha") == ([], [], False)
+    sessions.vacuum(purge=True)
+    assert found(other, "gamma") == (ids, ids, value)
+    assert sessions.doctor() == []
+
+
+def test_a_text_that_grows_is_found_as_it_is_whoever_searches_meanwhile(
+    chat: Session, sessions: Sessions, other: Sessions, hold: Holding
+) -> None:
+    """Updates in a row, as a streamed answer makes them, none of them indexed by its own session in between."""
+    words = "beta"
+    for n in range(4):
+        words += f" more{n}"
+        held = hold(lambda words=words: chat.update(text("k", words)))  # type: ignore[misc]
+        other.session("another").append(text(f"y{n}", "ypsilon"))
+        other.session("another").search("ypsilon")
+        held.commit()
+    assert found(other, "more3")[:2] == (["k"], ["k"]) and found(sessions, "more0")[:2] == (["k"], ["k"])
+    assert sessions.doctor() == []
+
+
+def test_words_of_what_a_session_lost_are_taken_out_by_a_search_elsewhere(
+    chat: Session, sessions: Sessions, other: Sessions, url: str
+) -> None:
+    chat.delete("l")
+    sessions.delete("chat")
+    with psycopg.connect(url, autocommit=True) as connection:
+        assert connection.execute("SELECT count(*) FROM plait.search_pending").fetchone() == (2,)
+        elsewhere(other)
+        assert connection.execute("SELECT count(*) FROM plait.search_pending").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM plait.message_words").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM plait.value_words").fetchone() == (1,)

@@ -612,15 +612,17 @@ def changed(statement: Statement) -> tuple[str, set[str]]:
 
 
 def fence_faults(statement: Statement) -> list[str]:
-    """What the one UPDATE that begins an append does not check of the row it moves on."""
+    """What the one UPDATE that begins an append does not check of the row it moves on: its fence, and whatever it sets
+    to a value that was worked out from the one before, and does not add to."""
     (stmt,) = parse(statement.query.decode())
     fence = {"version", "next_seq", "leaf", "active_at", "epoch", "incarnation", "live"}
     checked: set[str] = set()
-    if isinstance(stmt, ast.UpdateStmt):
-        for target in stmt.targetList:
-            if target.name == "version" and isinstance(target.val, ast.CaseExpr) and target.val.defresult is None:
-                (when,) = target.val.args
-                checked |= {_last(node.lexpr) for node in _conjuncts(when.expr) if _is_column(node)}
+    for target in stmt.targetList if isinstance(stmt, ast.UpdateStmt) else ():
+        if target.name == "version" and isinstance(target.val, ast.CaseExpr) and target.val.defresult is None:
+            (when,) = target.val.args
+            checked |= {_last(node.lexpr) for node in _conjuncts(when.expr) if _is_column(node)}
+        elif isinstance(target.val, ast.ParamRef):
+            fence.add(target.name)
     return [f"does not check the {name}" for name in sorted(fence - checked)]
 
 

@@ -378,7 +378,7 @@ def test_a_commit_that_the_standby_was_not_waited_for_is_no_acknowledgement(
 
 
 def test_a_leader_who_is_interrupted_leaves_the_lane_to_the_next() -> None:
-    lane = Lane()
+    lane = Lane(30)
 
     def interrupted(batch: list[Waiting]) -> None:
         raise KeyboardInterrupt
@@ -394,7 +394,7 @@ def test_a_batch_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> list[int]:
         from plait.store.postgres.lanes import AsyncLane
 
-        lane, sizes = AsyncLane(), []
+        lane, sizes = AsyncLane(30), []
 
         async def work(batch: list[Waiting]) -> None:
             sizes.append(len(batch))
@@ -410,7 +410,7 @@ def test_a_write_cancelled_while_it_waits_is_never_done() -> None:
     async def run() -> list[int]:
         from plait.store.postgres.lanes import AsyncLane
 
-        lane, sizes, gate = AsyncLane(), [], asyncio.Event()
+        lane, sizes, gate = AsyncLane(30), [], asyncio.Event()
 
         async def work(batch: list[Waiting]) -> None:
             sizes.append(len(batch))

@@ -227,7 +227,7 @@ def test_a_hint_of_very_many_places_is_one_for_all(monkeypatch: pytest.MonkeyPat
     sent: list[str] = []
 
     class Line:
-        def talk(self, items: list[tuple[bytes, tuple[str]]]) -> None:
+        def talk(self, items: list[tuple[bytes, tuple[str]]], patience_s: float) -> None:
             sent.append(items[0][1][0])
 
     told = Hints(None)  # type: ignore[arg-type]

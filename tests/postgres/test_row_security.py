@@ -204,6 +204,29 @@ def test_nobody_puts_a_row_of_his_own_where_anothers_are_or_will_be() -> None:
                     assert connection.execute(b"SELECT count(*) FROM plait.messages").fetchone() == (0,)
 
 
+def test_nobody_uses_up_what_all_share() -> None:
+    """The numbers of ticks, above all: a new session and the next minute of an old one need another one."""
+    add = "INSERT INTO plait.tick SELECT {}, pg_snapshot_xmin(pg_current_snapshot()) FROM plait.tick"
+    with secured({"alice": [ALICE], "bob": [BOB]}) as (url, own):
+        with plait.open(own["bob"], scope=BOB) as bob, psycopg.connect(own["alice"], autocommit=True) as connection:
+            bob.session("chat").append(plait.user("first"))
+            for tick in ("9223372036854775807", "max(tick) + 3000000000", "max(tick)", "2", "NULL"):
+                with pytest.raises(psycopg.Error):
+                    connection.execute(add.format(tick).encode())
+            for words in ("UPDATE plait.tick SET tick = tick + 1", "DELETE FROM plait.tick"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(words.encode())
+            for _ in range(3):  # a client's clock may be ahead
+                connection.execute(add.format("max(tick) + 10").encode())
+            now = bob.store._clock  # type: ignore[attr-defined]
+            for minutes in (0, 2, 600):
+                bob.store._clock = lambda minutes=minutes: now() + minutes * 60_000_000  # type: ignore[attr-defined]
+                assert bob.session("chat").append(plait.user("later")).inserted
+                assert bob.session(f"new {minutes}").append(plait.user("new")).inserted
+            with plait.open(url) as owner:
+                assert owner.session("mine").append(plait.user("words")).inserted
+
+
 def test_homes_are_the_same_in_sql() -> None:
     with secured({}) as (url, _), psycopg.connect(url) as connection:
         for tenant, owner, id in [

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -11,8 +15,11 @@ import pytest
 import plait
 from plait import Sessions
 from plait.errors import SchemaError, StoreBusyError, StoreUnavailableError, UsageError
+from plait.store.plan import Ask
 from plait.store.postgres import settings as given
 from plait.store.postgres._sync import connecting
+from plait.store.postgres.driver import PostgresDriver
+from plait.store.postgres.settings import Settings
 from tests.postgres_server import database, server_url
 
 
@@ -141,3 +148,35 @@ def test_what_the_index_lacks_is_found_where_the_server_estimates_it_smaller_tha
         assert {hit.id for hit in reader.session("chat").search("common", limit=50)} == {f"m{n}" for n in range(20)} | {
             "tail"
         }
+
+
+def test_the_limits_are_those_that_the_documentation_names(url: str) -> None:
+    with plait.open(url) as sessions:
+        settings = sessions.store.driver.settings  # type: ignore[attr-defined]
+    words = (Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md").read_text()
+    assert f"each statement may take {settings.statement_timeout_s:g} s" in words
+    assert f"up to {settings.max_connections} for threads, and {settings.max_connections} for each event loop" in words
+
+
+def test_who_finds_all_connections_in_use_waits_for_one_as_long_as_for_a_session(url: str) -> None:
+    driver = PostgresDriver(Settings(url, busy_timeout_s=0.2, max_connections=1))
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow() -> Any:
+        rows = yield Ask("search_is_on")
+        started.set()
+        assert go_on.wait(20)
+        return rows
+
+    def quick() -> Any:
+        return (yield Ask("search_is_on"))
+
+    with closing(driver), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(driver.read, slow)
+        try:
+            assert started.wait(20)
+            with pytest.raises(StoreBusyError, match=r"all 1 connections stayed in use for 0\.2 s"):
+                driver.read(quick)
+        finally:
+            go_on.set()
+        assert first.result(20) == driver.read(quick)

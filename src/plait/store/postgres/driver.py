@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Generator
@@ -165,9 +166,18 @@ class PostgresDriver:
         runner = self._runners.get(loop)
         if runner is None:
             with self._lock:
+                self._reap()
                 runner = self._runners[loop] = AsyncRunner(self.settings, self._known, self._hints)
                 self._pools.append(runner.pool)
+                weakref.finalize(loop, _let_go, self._pools, runner.pool, os.getpid()).atexit = False
         return runner
+
+    def _reap(self) -> None:
+        """Let go of the connections of loops that are closed; those of one that is gone have gone with it."""
+        for loop, runner in list(self._runners.items()):
+            if loop.is_closed():
+                del self._runners[loop]
+                _let_go(self._pools, runner.pool, os.getpid())
 
     # -- waiting for others ----------------------------------------------------
 
@@ -261,5 +271,13 @@ class PostgresDriver:
 
 
 def _close(pools: list[Any]) -> None:
-    for pool in pools:
+    for pool in pools[:]:
+        pool.close()
+
+
+def _let_go(pools: list[Any], pool: Any, pid: int) -> None:
+    """Close the connections of a loop that is over, in the process that made them."""
+    if pid == os.getpid():
+        with suppress(ValueError):  # that was done before
+            pools.remove(pool)
         pool.close()

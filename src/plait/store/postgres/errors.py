@@ -49,10 +49,16 @@ _STATES: dict[str, tuple[type[StoreError], str]] = {
     "42P01": (SchemaError, _OTHER_SCHEMA),
     "53300": (StoreUnavailableError, "the server takes no more connections; raise its max_connections, or pool them"),
     "57014": (StoreBusyError, _SLOW),
+    "25P03": (StoreUnavailableError, _GONE),
+    "25P04": (StoreUnavailableError, _GONE),
 }
 
 AGAIN = frozenset({"40001", "40P01", "23505", "26000", "42P05"})
 """Serialization failure, deadlock, somebody else's row first; a statement that a pooler has lost or doubled."""
+
+
+ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
+"""The server ended the connection: it stops, it starts, or it was idle for too long, alone or in a transaction."""
 
 
 def translate(error: BaseException) -> BaseException:
@@ -101,6 +107,6 @@ def is_gone(error: BaseException) -> bool:
 def is_lost(error: BaseException) -> bool:
     """Whether the connection has ended, whatever the server may do on another."""
     state = getattr(error, "sqlstate", None) or ""
-    if state[:2] == "08" or state in ("57P01", "57P02", "57P03"):
+    if state[:2] == "08" or state in ENDED:
         return True
     return isinstance(error, psycopg.OperationalError) and not state

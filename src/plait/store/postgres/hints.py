@@ -17,15 +17,13 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from uuid import UUID
 
-import psycopg.conninfo
-from msgspec.structs import replace
 from psycopg.pq.misc import PGnotify
 
 from plait.errors import ClosedError
 from plait.store.postgres import homes
 from plait.store.postgres._sync.connecting import Line, connect
 from plait.store.postgres.homes import Where
-from plait.store.postgres.settings import Settings
+from plait.store.postgres.settings import ANSWER_S, Settings
 from plait.store.postgres.statements import parse, read
 from plait.store.protocol import Scope, SessionRef
 
@@ -50,9 +48,6 @@ FORGOTTEN_S = 30.0
 LAST_S = 1.0
 """How long a close waits for the last hint to be sent."""
 
-KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-"""A line that only listens would not be missed for hours otherwise."""
-
 STATEMENTS = parse(read("hints.sql"))
 log = logging.getLogger("plait")
 
@@ -66,11 +61,6 @@ def place_of(of: SessionRef | Scope | None) -> int:
 
 def _number(home: UUID | None) -> int:
     return home.int >> 112 if home is not None else EVERYWHERE
-
-
-def _kept_alive(url: str) -> str:
-    given = psycopg.conninfo.conninfo_to_dict(url)
-    return psycopg.conninfo.make_conninfo(url, **{name: n for name, n in KEEPALIVE.items() if name not in given})
 
 
 class Hints:
@@ -210,7 +200,7 @@ class Hints:
 
     def _served(self, ears: selectors.BaseSelector) -> None:
         try:
-            with closing(connect(replace(self._settings, url=_kept_alive(self._settings.url)))) as line:
+            with closing(connect(self._settings)) as line:
                 line.add_notify_handler(lambda notify: self._told(line, notify.pid, notify.payload))
                 ear = line.pgconn.socket  # which a line that is lost does not tell any more
                 ears.register(ear, selectors.EVENT_READ)
@@ -272,7 +262,7 @@ class Hints:
             places, self._fresh = self._fresh, set()
         self._due_at = time.monotonic() + GAP_S
         text = "" if len(places) > MOST_PLACES else "".join(f"{place:04x}" for place in places if place < EVERYWHERE)
-        line.talk([(STATEMENTS["hint"].query, (text,))])
+        line.talk([(STATEMENTS["hint"].query, (text,))], ANSWER_S)
 
     def _rest(self, ears: selectors.BaseSelector, until: float, line: Line | None = None) -> None:
         """Wait for a nudge, for something to hear or for a time; once that is over, for one that may send."""

@@ -58,15 +58,19 @@ def _batch(queue: deque[Waiting]) -> list[Waiting]:
 
 
 class Lane:
-    """For threads: one of those that wait does the work for all, and hands it over once its own is done."""
+    """For threads: one of those that wait does the work for all, and hands it over once its own is done.
 
-    def __init__(self) -> None:
+    Who has queued for `patience_s`, because a batch got stuck, leaves as it came.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
         self._lock = threading.Lock()
         self._queue: deque[Waiting] = deque()
         self._busy = False
 
     def run(self, item: Waiting, work: Callable[[list[Waiting]], None]) -> None:
-        """Wait until a batch with `item` in it has been worked on."""
+        """Wait until a batch with `item` in it has been worked on, or it has left the queue."""
         item.turn = threading.Event()
         with self._lock:
             self._queue.append(item)
@@ -91,7 +95,8 @@ class Lane:
 
     def _wait(self, item: Waiting) -> None:
         try:
-            item.turn.wait()
+            if not item.turn.wait(self._patience_s) and not self._left(item):
+                item.turn.wait()  # a batch under way is not waited for without end by its leader
         except BaseException:
             with self._lock:
                 queued = item in self._queue
@@ -100,6 +105,14 @@ class Lane:
             if queued and item.turn.is_set():
                 self._hand_over()  # it was this one's turn to lead
             raise
+
+    def _left(self, item: Waiting) -> bool:
+        """Take a write out of the queue, unless it is in a batch already or its turn to lead has come."""
+        with self._lock:
+            leaves = item in self._queue and not item.turn.is_set()
+            if leaves:
+                self._queue.remove(item)
+            return leaves
 
     def _hand_over(self) -> None:
         with self._lock:
@@ -112,19 +125,23 @@ class Lane:
 class AsyncLane:
     """For the tasks of one event loop: a task of its own does the work, and ends when there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
         self._queue: deque[Waiting] = deque()
         self._worker: asyncio.Task[None] | None = None
 
     async def run(self, item: Waiting, work: Callable[[list[Waiting]], Awaitable[None]]) -> None:
-        """Wait until a batch with `item` in it has been worked on; cancelled before that, it is taken out."""
+        """Wait until a batch with `item` in it has been worked on, or it has left the queue; cancelled, it is taken out."""
         import asyncio
 
         item.turn = asyncio.get_running_loop().create_future()
         self._queue.append(item)
+        queued = self._worker is not None
         if self._worker is None:
             self._worker = asyncio.ensure_future(self._drain(work))
         try:
+            if queued and not (await asyncio.wait((item.turn,), timeout=self._patience_s))[0] and item in self._queue:
+                return self._queue.remove(item)
             await item.turn
         except asyncio.CancelledError:
             if item in self._queue:

@@ -15,14 +15,17 @@ COMMIT;
 ROLLBACK;
 
 -- limits
--- How long to wait and, at the least, for whom a commit waits; only in this transaction, whose connection others use too.
+-- How long to wait for others, for a statement and for the client and, at the least, for whom a commit waits; only in this
+-- transaction, whose connection others use too.
 SELECT set_config('lock_timeout', :lock_ms, true), set_config('statement_timeout', :statement_ms, true),
+       set_config('idle_in_transaction_session_timeout', :idle_ms, true),
        set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on'
                                              ELSE current_setting('synchronous_commit') END, true);
 
 -- read_limits
--- How long a statement that reads may take.
-SELECT set_config('statement_timeout', :statement_ms, true);
+-- How long a statement that reads may take, and how long the client may leave its snapshot open.
+SELECT set_config('statement_timeout', :statement_ms, true),
+       set_config('idle_in_transaction_session_timeout', :idle_ms, true);
 
 -- begin_turn
 -- What is written from here on has a number of its own, given after what the statement that writes it has looked at.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from plait.errors import ClosedError, StoreBusyError
@@ -42,9 +43,10 @@ class Slots(Generic[C]):
         """An idle connection; or whether one may be made, and is then counted as out."""
         if self.closed:
             raise ClosedError
-        if self.idle:
+        with suppress(IndexError):  # another thread may let go of them
+            found = self.idle.pop()
             self.out += 1
-            return self.idle.pop()
+            return found
         if self.out < self.size:
             self.out += 1
             return True
@@ -61,11 +63,10 @@ class Slots(Generic[C]):
             self.idle.append(connection)
 
     def drop_idle(self) -> None:
-        """Let go of what nobody uses."""
-        with self.lock:
-            idle, self.idle = self.idle, []
-        for connection in idle:
-            end(connection)
+        """Let go of what nobody uses; without a lock, for a finalizer may do so in the midst of anything."""
+        with suppress(IndexError):
+            while True:
+                end(self.idle.pop())
 
     def close(self) -> None:
         self.closed = True

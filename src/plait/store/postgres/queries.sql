@@ -1123,22 +1123,28 @@ SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.fl
 
 -- values_from
 -- A session's values of a label from a key on, in key order; a large one's body is left out, to be fetched by itself.
-SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END AS body_text
-  FROM plait.shelf AS s
-  JOIN plait.value AS v ON v.home = :home AND v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo
-  JOIN plait.value_text AS t ON t.home = :home AND t.value = v.value AND t.version = v.version
- WHERE s.home = :home AND s.session = :session ORDER BY v.key LIMIT :limit;
+SELECT value, label, key, version, bytes, tokens, created_at, flags, operation, about,
+       CASE WHEN bytes <= :large THEN body END AS body_text
+  FROM (SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about, t.body,
+               sum(t.bytes) OVER (ORDER BY v.key ROWS UNBOUNDED PRECEDING) - t.bytes AS before
+          FROM plait.shelf AS s
+          JOIN plait.value AS v ON v.home = :home AND v.shelf = s.shelf AND v.label = :label AND v.there = 1 AND v.key >= :lo
+          JOIN plait.value_text AS t ON t.home = :home AND t.value = v.value AND t.version = v.version
+         WHERE s.home = :home AND s.session = :session ORDER BY v.key LIMIT :limit) AS v
+ WHERE :budget::bigint IS NULL OR before < greatest(:budget::bigint, 1) ORDER BY key;
 
 -- values_between
 -- The same from a key on and before another.
-SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about,
-       CASE WHEN t.bytes <= :large THEN t.body END AS body_text
-  FROM plait.shelf AS s
-  JOIN plait.value AS v ON v.home = :home AND v.shelf = s.shelf AND v.label = :label AND v.there = 1
-   AND v.key >= :lo AND v.key < :hi
-  JOIN plait.value_text AS t ON t.home = :home AND t.value = v.value AND t.version = v.version
- WHERE s.home = :home AND s.session = :session ORDER BY v.key LIMIT :limit;
+SELECT value, label, key, version, bytes, tokens, created_at, flags, operation, about,
+       CASE WHEN bytes <= :large THEN body END AS body_text
+  FROM (SELECT v.value, v.label, v.key, t.version, t.bytes, t.tokens, t.created_at, t.flags, t.operation, t.about, t.body,
+               sum(t.bytes) OVER (ORDER BY v.key ROWS UNBOUNDED PRECEDING) - t.bytes AS before
+          FROM plait.shelf AS s
+          JOIN plait.value AS v ON v.home = :home AND v.shelf = s.shelf AND v.label = :label AND v.there = 1
+           AND v.key >= :lo AND v.key < :hi
+          JOIN plait.value_text AS t ON t.home = :home AND t.value = v.value AND t.version = v.version
+         WHERE s.home = :home AND s.session = :session ORDER BY v.key LIMIT :limit) AS v
+ WHERE :budget::bigint IS NULL OR before < greatest(:budget::bigint, 1) ORDER BY key;
 
 -- value_stats_from
 -- A session's values of a label from a key on without their content, in key order.
@@ -1366,13 +1372,21 @@ SELECT body FROM plait.record WHERE home = :home AND incarnation = :incarnation 
 
 -- records_up
 -- The next records between two keys, in their order.
-SELECT key, body, length(body) FROM plait.record
- WHERE home = :home AND incarnation = :incarnation AND key >= :first AND key < :end ORDER BY key LIMIT :limit;
+SELECT key, body, length(body)
+  FROM (SELECT key, body, sum(length(body)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - length(body) AS before
+          FROM plait.record
+         WHERE home = :home AND incarnation = :incarnation AND key >= :first AND key < :end
+         ORDER BY key LIMIT :limit) AS r
+ WHERE :budget::bigint IS NULL OR before < greatest(:budget::bigint, 1) ORDER BY key;
 
 -- records_down
 -- The same the other way round.
-SELECT key, body, length(body) FROM plait.record
- WHERE home = :home AND incarnation = :incarnation AND key >= :first AND key < :end ORDER BY key DESC LIMIT :limit;
+SELECT key, body, length(body)
+  FROM (SELECT key, body, sum(length(body)) OVER (ORDER BY key DESC ROWS UNBOUNDED PRECEDING) - length(body) AS before
+          FROM plait.record
+         WHERE home = :home AND incarnation = :incarnation AND key >= :first AND key < :end
+         ORDER BY key DESC LIMIT :limit) AS r
+ WHERE :budget::bigint IS NULL OR before < greatest(:budget::bigint, 1) ORDER BY key DESC;
 
 -- put_record
 -- Write a record, over the one that is there.

@@ -36,6 +36,14 @@ CREATE OR REPLACE FUNCTION plait.is_free(home uuid) RETURNS boolean LANGUAGE sql
      AND NOT EXISTS (SELECT 1 FROM plait.purge AS p WHERE p.home = is_free.home)
 $free$;
 
+-- Whether a tick may be the next: after the newest, and at most a day ahead of the server's clock, for clients' clocks differ; else
+-- one role could take all numbers there are, and stop everybody. One at a time may always be taken.
+CREATE OR REPLACE FUNCTION plait.is_next(tick bigint) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $next$
+  SELECT is_next.tick > t.newest AND is_next.tick <= greatest(t.newest + 1, extract(epoch FROM now())::bigint / 60 + 1440)
+    FROM (SELECT max(known.tick) AS newest FROM plait.tick AS known) AS t
+$next$;
+
 DO $secure$
 DECLARE
   named record;
@@ -45,6 +53,7 @@ DECLARE
   my_home text;
   reads text;
   writes text;
+  grants text;
 BEGIN
   FOR named IN
     SELECT c.relname AS name, bool_or(a.attname = 'home') AS home, bool_or(a.attname = 'tenant') AS tenant,
@@ -64,7 +73,7 @@ BEGIN
                   WHEN named.scope THEN my_scope
                   ELSE 'false' END;
     writes := CASE WHEN named.name IN ('member', 'meta') THEN 'false'
-                   WHEN named.name = 'tick' THEN 'upto = pg_snapshot_xmin(pg_current_snapshot())'
+                   WHEN named.name = 'tick' THEN 'upto = pg_snapshot_xmin(pg_current_snapshot()) AND plait.is_next(tick)'
                    WHEN named.name = 'session' THEN mine || ' AND home = plait.home_of(tenant, owner, id)'
                    WHEN named.name = 'purge' THEN my_scope || ' AND ' || my_session
                    WHEN named.name = 'counter' THEN my_home || ' OR (value < 1000 AND plait.is_free(home))'
@@ -82,7 +91,9 @@ BEGIN
       EXECUTE format('CREATE POLICY changes ON plait.%I FOR UPDATE USING (%s) WITH CHECK (%s)', named.name, reads, writes);
       EXECUTE format('CREATE POLICY removes ON plait.%I FOR DELETE USING (%s)', named.name, reads);
     END IF;
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON plait.%I TO {role}', named.name);
+    grants := CASE WHEN named.name = 'meta' THEN 'SELECT' WHEN named.name = 'tick' THEN 'SELECT, INSERT'
+                   ELSE 'SELECT, INSERT, UPDATE, DELETE' END;
+    EXECUTE format('GRANT %s ON plait.%I TO {role}', grants, named.name);
   END LOOP;
   IF current_setting('server_version_num')::int >= 150000 THEN
     ALTER VIEW plait.messages SET (security_invoker = true);

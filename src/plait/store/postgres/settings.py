@@ -16,18 +16,47 @@ SERVER_VERSION = 140000
 ENCODING = "UTF8"
 MAX_CONNECTIONS = 16
 CONNECT_TIMEOUT_S = 10
+STATEMENT_TIMEOUT_S = 300.0
+
+ANSWER_S = 5.0
+"""How long an answer may be on its way, beyond what the server may wait for others."""
+
+LONGEST_SILENCE_S = 60
+"""After how long at most a host that says nothing more is taken for gone."""
+
+LONGEST_IDLE_S = 60.0
+"""How long at most the server keeps a transaction whose client has stopped in the middle."""
 
 _SERVER = own()["server"].query
 
 
 class Settings(Struct, frozen=True):
-    """How a database is to be used: `url` as libpq takes it."""
+    """How a database is to be used: `url` as libpq takes it; no wait for others, or for an answer, is without an end."""
 
     url: str
     read_only: bool = False
     busy_timeout_s: float = 30.0
-    statement_timeout_s: float = 300.0
+    statement_timeout_s: float = STATEMENT_TIMEOUT_S
     max_connections: int = MAX_CONNECTIONS
+
+    def answer_s(self, wait_s: float) -> float:
+        """How long a round trip of a write may be unanswered that waits so long for rows, and it may be for a standby."""
+        return max(self.short_answer_s, wait_s + min(ANSWER_S, self.short_answer_s))
+
+    @property
+    def read_answer_s(self) -> float:
+        """The same for a read, which waits for nobody; half, so that there is time to ask again."""
+        return max(1.0, self.busy_timeout_s / 2)
+
+    @property
+    def short_answer_s(self) -> float:
+        """The same for what waits for no row."""
+        return max(1.0, self.busy_timeout_s)
+
+    @property
+    def idle_s(self) -> float:
+        """How long the server waits for the next statement of a transaction: less than others wait for its rows."""
+        return max(1.0, min(self.busy_timeout_s / 2, LONGEST_IDLE_S))
 
 
 class Server(Struct, frozen=True):
@@ -60,14 +89,28 @@ def check_url(url: str) -> None:
 
 
 def options(settings: Settings) -> dict[str, Any]:
-    """What every connection is made with."""
+    """What every connection is made with; of the time limits those that the URL has are left as they are."""
+    named = psycopg.conninfo.conninfo_to_dict(settings.url)
     return {
         "conninfo": settings.url,
         "autocommit": True,
         "prepare_threshold": None,
         "client_encoding": ENCODING,
         "fallback_application_name": "plait",
-        "connect_timeout": max(2, min(CONNECT_TIMEOUT_S, int(settings.busy_timeout_s) or 2)),
+        **{name: value for name, value in _limits(settings).items() if name not in named},
+    }
+
+
+def _limits(settings: Settings) -> dict[str, int]:
+    """After how many seconds (`tcp_user_timeout`: ms) a host that is silent is given up: about `busy_timeout_s`."""
+    silence = max(2, min(int(settings.busy_timeout_s), LONGEST_SILENCE_S))
+    return {
+        "connect_timeout": min(CONNECT_TIMEOUT_S, silence),
+        "keepalives": 1,
+        "keepalives_idle": max(1, silence // 3),
+        "keepalives_interval": max(1, silence // 6),
+        "keepalives_count": 3,
+        "tcp_user_timeout": silence * 1000,
     }
 
 

@@ -7,6 +7,7 @@ prepared at every ROLLBACK.
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from uuid import UUID
@@ -44,14 +45,21 @@ _BYTEA = 17
 _kind_of: Callable[[Any], type[Any]] = type
 
 
+class Overdue(psycopg.OperationalError):
+    """The server says nothing any more; what it was sent may have been done."""
+
+
 class Bodies(list[bytes]):
     """Many byte strings as one parameter, an array."""
 
 
-def exchange(connection: PGconn, items: Sequence[Item], names: dict[bytes, bytes] | None) -> Talk[list[PGresult]]:
+def exchange(
+    connection: PGconn, items: Sequence[Item], names: dict[bytes, bytes] | None, patience_s: float | None = None
+) -> Talk[list[PGresult]]:
     """Send statements at once; the result of each. Raises the first error, after which the server did none.
 
-    `names` has what is prepared on the connection, and is added to; `None` if nothing may be.
+    `names` has what is prepared on the connection, and is added to; `None` if nothing may be. Where nothing goes to the
+    server or comes from it for `patience_s`, the connection is ended and `Overdue` raised.
     """
     ready = [(query, *packed(values)) for query, values in items]
     connection.enter_pipeline_mode()
@@ -59,10 +67,13 @@ def exchange(connection: PGconn, items: Sequence[Item], names: dict[bytes, bytes
     for query, given, formats in ready:
         _put(connection, query, given, formats, names)
     connection.pipeline_sync()
+    since = time.monotonic()
     while connection.flush():
-        if (yield Wait.RW) & Ready.R:  # it may answer before it has read all: what it sent has to be taken then
+        state = yield Wait.RW
+        if state & Ready.R:  # it may answer before it has read all: what it sent has to be taken then
             connection.consume_input()
-    results = yield from _results(connection)
+        since = _heard(connection, state, since, patience_s)
+    results = yield from _results(connection, patience_s)
     connection.exit_pipeline_mode()
     for result in results:
         if result.status == _FATAL:
@@ -107,13 +118,27 @@ def _forget_unprepared(names: dict[bytes, bytes], known: int, results: Sequence[
         del names[query]
 
 
-def _results(connection: PGconn) -> Talk[list[PGresult]]:
+def _heard(connection: PGconn, ready: Ready | int, since: float, patience_s: float | None) -> float:
+    """Since when nothing has been heard; ends a connection that has been silent for too long."""
+    now = time.monotonic()
+    if ready:
+        return now
+    if patience_s is not None and now - since > patience_s:
+        connection.finish()
+        raise Overdue(f"the server has not answered for {patience_s:g} s")
+    return since
+
+
+def _results(connection: PGconn, patience_s: float | None) -> Talk[list[PGresult]]:
     """What the server answers, up to the end of all that it was sent."""
     results: list[PGresult] = []
+    since = time.monotonic()
     while True:
         while connection.is_busy():
-            if (yield Wait.R):
+            ready = yield Wait.R
+            if ready:
                 connection.consume_input()
+            since = _heard(connection, ready, since, patience_s)
         result = connection.get_result()
         if result is None:
             if connection.status != pq.ConnStatus.OK:

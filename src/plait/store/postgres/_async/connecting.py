@@ -44,13 +44,15 @@ class AsyncLine(AsyncConnection[Any]):
         self._transformer = Transformer.from_context(self)
         self.add_notice_handler(self._noticed)
 
-    async def talk(self, items: Sequence[wire.Item], *, commits: bool = False) -> list[PGresult]:
-        """Send statements; the result of each.
+    async def talk(
+        self, items: Sequence[wire.Item], patience_s: float | None = None, *, commits: bool = False
+    ) -> list[PGresult]:
+        """Send statements; the result of each. `wire.Overdue` if nothing is heard for so long.
 
         Where whoever waits is interrupted, the server is asked to cancel, but not if this `commits`: it would say that
         it has committed, and wait for its standby no longer. Then the connection is of no more use.
         """
-        talking = wire.exchange(self.pgconn, items, self.names)
+        talking = wire.exchange(self.pgconn, items, self.names, patience_s)
         return await (wire.settle_async(talking, self.pgconn.socket) if commits else self.wait(talking))
 
     def rows(self, result: PGresult) -> list[Row]:
@@ -66,7 +68,7 @@ async def connect(settings: Settings) -> AsyncLine:
     """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
     line = await _reached(settings)
     try:
-        line.server = await _checked(line)
+        line.server = await _checked(line, settings)
     except BaseException:
         await line.close()
         raise
@@ -81,9 +83,9 @@ async def _reached(settings: Settings) -> AsyncLine:
     return line
 
 
-async def _checked(line: AsyncLine) -> given.Server:
-    row = await (await line.execute(given.SERVER_QUERY)).fetchone()
-    return given.check(row, line.info.backend_pid)
+async def _checked(line: AsyncLine, settings: Settings) -> given.Server:
+    (result,) = await line.talk([(given.SERVER_QUERY, ())], settings.short_answer_s)
+    return given.check(line.rows(result)[0], line.info.backend_pid)
 
 
 async def prepare(settings: Settings) -> bool:
@@ -106,7 +108,7 @@ async def prepare(settings: Settings) -> bool:
 
 
 async def _prepared(line: AsyncLine, settings: Settings) -> bool:
-    server = await _checked(line)
+    server = await _checked(line, settings)
     writable = not settings.read_only and not server.standby
     if writable:
         await _migrate(line, server)

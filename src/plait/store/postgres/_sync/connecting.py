@@ -44,13 +44,15 @@ class Line(Connection[Any]):
         self._transformer = Transformer.from_context(self)
         self.add_notice_handler(self._noticed)
 
-    def talk(self, items: Sequence[wire.Item], *, commits: bool = False) -> list[PGresult]:
-        """Send statements; the result of each.
+    def talk(
+        self, items: Sequence[wire.Item], patience_s: float | None = None, *, commits: bool = False
+    ) -> list[PGresult]:
+        """Send statements; the result of each. `wire.Overdue` if nothing is heard for so long.
 
         Where whoever waits is interrupted, the server is asked to cancel, but not if this `commits`: it would say that
         it has committed, and wait for its standby no longer. Then the connection is of no more use.
         """
-        talking = wire.exchange(self.pgconn, items, self.names)
+        talking = wire.exchange(self.pgconn, items, self.names, patience_s)
         return (wire.settle(talking, self.pgconn.socket) if commits else self.wait(talking))
 
     def rows(self, result: PGresult) -> list[Row]:
@@ -66,7 +68,7 @@ def connect(settings: Settings) -> Line:
     """A connection, checked; statements are prepared on it if nothing stands between it and the server."""
     line = _reached(settings)
     try:
-        line.server = _checked(line)
+        line.server = _checked(line, settings)
     except BaseException:
         line.close()
         raise
@@ -81,9 +83,9 @@ def _reached(settings: Settings) -> Line:
     return line
 
 
-def _checked(line: Line) -> given.Server:
-    row = (line.execute(given.SERVER_QUERY)).fetchone()
-    return given.check(row, line.info.backend_pid)
+def _checked(line: Line, settings: Settings) -> given.Server:
+    (result,) = line.talk([(given.SERVER_QUERY, ())], settings.short_answer_s)
+    return given.check(line.rows(result)[0], line.info.backend_pid)
 
 
 def prepare(settings: Settings) -> bool:
@@ -106,7 +108,7 @@ def prepare(settings: Settings) -> bool:
 
 
 def _prepared(line: Line, settings: Settings) -> bool:
-    server = _checked(line)
+    server = _checked(line, settings)
     writable = not settings.read_only and not server.standby
     if writable:
         _migrate(line, server)

@@ -81,6 +81,9 @@ class Executor:
         self._ahead: Sequence[str] = ()
         self._keys: dict[str, int | None] = {}
         """Those of the ids ahead that have not been asked about yet."""
+        self._patience_s = settings.short_answer_s
+        self._lasting = False
+        """Whether what is held back has statements that may rightly take long."""
         self._where = Where()
         self._taken: dict[HeadKey, Taken] = {}
         self._held: list[tuple[bytes, Sequence[Any]]] = []
@@ -97,7 +100,8 @@ class Executor:
     def read(self, factory: PlanFactory[T]) -> T:
         """Run a plan that only reads, in one snapshot."""
         self._hold("begin_read")
-        self._hold("read_limits", (_ms(self._settings.statement_timeout_s),))
+        self._hold("read_limits", (_ms(self._settings.statement_timeout_s), _ms(self._settings.idle_s)))
+        self._patience_s = self._settings.read_answer_s
         result = self._run(factory)
         self.abandon()
         return result
@@ -105,6 +109,7 @@ class Executor:
     def abandon(self) -> None:
         """End the transaction, if one was begun, without anything of it."""
         self._held.clear()
+        self._lasting = False
         if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
             self._send("rollback")
 
@@ -136,9 +141,11 @@ class Executor:
         self._committed()
 
     def _begin(self, wait_s: float | None = None) -> None:
-        wait = self._settings.busy_timeout_s if wait_s is None else min(wait_s, self._settings.busy_timeout_s)
+        given = self._settings
+        wait = given.busy_timeout_s if wait_s is None else min(wait_s, given.busy_timeout_s)
         self._hold("begin_write")
-        self._hold("limits", (_ms(wait), _ms(self._settings.statement_timeout_s)))
+        self._hold("limits", (_ms(wait), _ms(given.statement_timeout_s), _ms(given.idle_s)))
+        self._patience_s = given.answer_s(wait)
 
     def _committed(self) -> list[PGresult]:
         """Send what was held back, a commit last."""
@@ -215,6 +222,7 @@ class Executor:
 
     def _ask(self, step: Ask) -> list[Row]:
         self._flush_for(step.query)
+        self._lasting = True
         statement = self._statements[step.query]
         if step.budget_bytes is None or "budget" in statement.given:
             where = replace(self._where, budget=step.budget_bytes) if step.budget_bytes is not None else self._where
@@ -231,6 +239,7 @@ class Executor:
         left = step.budget_bytes
         while left > 0:
             self._held.append((b"FETCH %d FROM plait_rows" % FETCH_ROWS, ()))
+            self._lasting = True
             found = self._send_rows(statement)
             for row in found:
                 rows.append(row)
@@ -244,6 +253,7 @@ class Executor:
 
     def _do(self, step: Do) -> list[Row]:
         self._flush_for(step.query)
+        self._lasting = True
         where = self._where if step.into is None else replace(self._where, other_home=homes.of_session(step.into).home)
         statement = self._statements[step.query]
         self.evidence.of_step(step.query, where, [step.args])
@@ -353,6 +363,7 @@ class Executor:
         if not self._puts:
             return
         puts, self._puts = self._puts, {}
+        self._lasting = True
         for (name, where), rows in puts.items():
             statement = self._statements[name]
             self.evidence.of_step(name, where, rows)
@@ -390,7 +401,9 @@ class Executor:
     def _send_all(self) -> list[PGresult]:
         """Send what was held back in one round trip."""
         held, self._held = self._held, []
-        return self.connection.talk(held, commits=self.committing)
+        lasting, self._lasting = self._lasting, False
+        patience_s = self._patience_s + lasting * self._settings.statement_timeout_s
+        return self.connection.talk(held, patience_s, commits=self.committing)
 
     def _shown(self, statement: Statement, rows: list[Row]) -> list[Row]:
         """Rows as plans know them."""

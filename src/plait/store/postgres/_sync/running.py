@@ -25,7 +25,7 @@ from plait.store.postgres.lanes import Lane, Turns, Waiting
 from plait.store.postgres.pool import Pool, end
 from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import load, own
-from plait.store.postgres.wire import SPOILED
+from plait.store.postgres.wire import SPOILED, Overdue
 
 T = TypeVar("T")
 MAX_TRIES = 12
@@ -46,7 +46,7 @@ class Runner:
     def __init__(self, settings: Settings, known: Known, hints: Hints) -> None:
         self.settings = settings
         self.pool: Pool[Line] = Pool(settings.max_connections)
-        self._lane = Lane()
+        self._lane = Lane(settings.busy_timeout_s)
         self._turns = Turns()
         self._known = known
         self._hints = hints
@@ -102,6 +102,8 @@ class Runner:
         except (Exception, *INTERRUPTIONS) as error:
             for group in groups:
                 self._known.doubt(group[0].key)
+            if is_gone(error):
+                self.pool.drop_idle()  # they are as old as the one that was lost
             if executor is not None and executor.committing and is_unknown(error):
                 self._find_out(groups, error, deadline)
             if not isinstance(error, Exception):
@@ -181,7 +183,7 @@ class Runner:
             return tries < MAX_TRIES
         if is_gone(error):
             self.pool.drop_idle()  # they are as old as the one that was lost
-            return time.monotonic() < deadline
+            return time.monotonic() < deadline or (isinstance(error, Overdue) and tries == 1)
         return False
 
     def _settled(self, evidence: Evidence, error: BaseException, deadline: float) -> bool:

@@ -18,9 +18,9 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     talk = Line.talk
 
-    def talking(line: Line, items: Any) -> Any:
+    def talking(line: Line, items: Any, *rest: Any, **options: Any) -> Any:
         made.append(len(items))
-        return talk(line, items)
+        return talk(line, items, *rest, **options)
 
     monkeypatch.setattr(Line, "talk", talking)
     return made

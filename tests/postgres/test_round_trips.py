@@ -38,14 +38,17 @@ OPERATIONS: dict[str, Callable[[Session, int], Any]] = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_many_messages_take_no_more_round_trips_than_few(sessions: Sessions, trips: list[int], name: str) -> None:
-    taken = []
-    for n in (5, 50):
-        chat = sessions.session(f"chat {n}")
+    """The least of three, for a minute that is over in between takes some trips of its own."""
+
+    def taken(n: int, again: int) -> int:
+        chat = sessions.session(f"chat {n} {again}")
         chat.append_many([plait.user("words", id=id) for id in ("first", *map(str, range(n)))])
         del trips[:]
         OPERATIONS[name](chat, n)
-        taken.append(len(trips))
-    assert 0 < taken[1] <= taken[0] + 1, taken
+        return len(trips)
+
+    few, many = (min(taken(n, again) for again in range(3)) for n in (5, 50))
+    assert 0 < many <= few + 1, (few, many)
 
 
 def test_an_id_that_comes_twice_among_many_is_there_once(sessions: Sessions) -> None:

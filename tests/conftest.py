@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -33,6 +38,16 @@ settings.load_profile(doses.NAME)
 
 def pytest_configure() -> None:
     postgres_server.begin()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user can enter, which pytest's own are not."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    path.chmod(0o755)
+    shutil.rmtree(path)
 
 
 def pytest_runtest_teardown() -> None:

@@ -8,6 +8,14 @@ import sys
 from collections.abc import Mapping
 
 PRELUDE = "import json, os, sys, threading, asyncio, time\nimport plait\ndef note(id, text='words'): return plait.user(text, id=id)\n"
+NOBODY = 65534
+AS_NOBODY = f"""
+if os.getuid() == 0:
+    os.setgid({NOBODY})
+    os.setuid({NOBODY})
+"""
+"""From here on a program may write only what everybody may: first it loads what is imported late."""
+
 started: list[subprocess.Popen[str]] = []
 """What a test has started so far."""
 

@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,11 +26,10 @@ from plait.store.sqlite.connection import Settings, open_reader
 from plait.store.sqlite.driver import SQLiteDriver
 from plait.store.sqlite.writer import CHECKPOINT_IDLE_PAGES
 from plait.testing.faults import FaultVFS, invariants
+from tests.behaviour import programs
 from tests.behaviour.programs import finished, run, start
 from tests.behaviour.values import noise, note, picture
 from tests.dose import dose
-
-NOBODY = 65534
 
 
 @pytest.mark.parametrize("name", ["a b.db", "50%23.db", "what?.db", "#1.db", "ä€.db"])
@@ -44,22 +42,10 @@ def test_a_file_that_may_not_be_locked_is_found_under_any_name(tmp_path: Path, n
     connection.close()
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that every user can enter, which pytest's own are not."""
-    path = Path(tempfile.mkdtemp())
-    path.chmod(0o755)
-    yield path
-    path.chmod(0o755)
-    shutil.rmtree(path)
-
-
-AS_NOBODY = f"""
-plait.open(":memory:").open()  # what is imported late is loaded while this may read it
+READER = f"""
+plait.open(":memory:").open()
 path = sys.argv[1]
-if os.getuid() == 0:
-    os.setgid({NOBODY})
-    os.setuid({NOBODY})
+{programs.AS_NOBODY}
 assert not os.access(os.path.dirname(path), os.W_OK)
 def read(**options):
     with plait.open(path, **options) as sessions:
@@ -96,7 +82,7 @@ except plait.StoreUnavailableError as error:
 else:
     raise AssertionError("written")
 """
-    run(AS_NOBODY + program, path)
+    run(READER + program, path)
     assert path.read_bytes() == before
     assert [item.name for item in folder.iterdir()] == ["a.db"]
 
@@ -114,7 +100,7 @@ with plait.open(path, read_only=True) as sessions:
     for line in sys.stdin:
         print(*[m.id for m in sessions.session("chat").history()], flush=True)
 """
-        reader = start(AS_NOBODY + program, path)
+        reader = start(READER + program, path)
         assert reader.stdin is not None and reader.stdout is not None
         reader.stdin.write("read\n")
         reader.stdin.flush()
@@ -138,7 +124,7 @@ def test_a_log_that_cannot_be_read_is_named_and_not_left_out(folder: Path) -> No
     assert (folder / "a.db-wal").stat().st_size
     folder.chmod(0o555)
     run(
-        AS_NOBODY
+        READER
         + "try:\n    print(read(read_only=True))\nexcept plait.StoreUnavailableError as e:\n    assert '-wal' in str(e)\nelse:\n    raise AssertionError('read')\n",
         path,
     )

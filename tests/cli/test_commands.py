@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 import plait
 from plait.cli import escape
 from plait.cli.app import command as line
+from tests.behaviour.programs import AS_NOBODY
 from tests.cli.conftest import CALL, HOSTILE, ODD_IDS, PICTURE, Run
 from tests.dose import dose
 
@@ -463,27 +463,22 @@ def test_search_finds_words_in_all_sessions_or_one(cli: Run, tmp_path: Path, cha
     assert cli("search", "zebra", "--session", "nobody").code == 1
 
 
-def test_search_needs_no_permission_to_write_the_folder_or_the_file(chat: Path) -> None:
-    program = """
+def test_search_needs_no_permission_to_write_the_folder_or_the_file(chat: Path, folder: Path) -> None:
+    program = f"""
 import os, sys
 from plait.cli.run import run
-run(["search", "answer"])  # what is imported late is loaded while this may read it
-if os.getuid() == 0:
-    os.setuid(65534)
+run(["search", "answer"])
+{AS_NOBODY}
 sys.exit(run(["search", "answer", "--json"]))
 """
-    folder = Path(tempfile.mkdtemp())
-    try:
-        for file, inside in ((0o666, 0o555), (0o444, 0o777), (0o444, 0o555)):
-            path = Path(shutil.copy(chat, folder / f"{file:o}-{inside:o}.db"))
-            path.chmod(file)
-            folder.chmod(inside)
-            command = [sys.executable, "-c", program]
-            ran = subprocess.run(command, env={**os.environ, "PLAIT_DB": str(path)}, capture_output=True, check=False)
-            assert ran.returncode == 0 and ran.stdout.count(b'"id":"a2') == 2, (file, inside, ran)
-            folder.chmod(0o755)
-    finally:
-        shutil.rmtree(folder)
+    for file, inside in ((0o666, 0o555), (0o444, 0o777), (0o444, 0o555)):
+        path = Path(shutil.copy(chat, folder / f"{file:o}-{inside:o}.db"))
+        path.chmod(file)
+        folder.chmod(inside)
+        command = [sys.executable, "-c", program]
+        ran = subprocess.run(command, env={**os.environ, "PLAIT_DB": str(path)}, capture_output=True, check=False)
+        assert ran.returncode == 0 and ran.stdout.count(b'"id":"a2') == 2, (file, inside, ran)
+        folder.chmod(0o755)
 
 
 @pytest.mark.timeout(dose(short=120, soak=1800))

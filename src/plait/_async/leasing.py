@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from plait import times
-from plait.errors import LeaseHeldError, LeaseLostError, PlaitError, UsageError
+from plait.errors import ClosedError, LeaseHeldError, LeaseLostError, PlaitError, UsageError
 from plait.logic import arguments
 from plait.pauses import AsyncRepeated, rest_async
 from plait.store._async.abilities import leasable
@@ -47,6 +47,7 @@ class AsyncLease:
         self._ref: SessionRef | None = None
         self._turn: AsyncSession | None = None
         self._heart = AsyncRepeated()
+        self._beating = session._sessions._shared.heartbeats  # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._session.id!r}>"
@@ -82,6 +83,7 @@ class AsyncLease:
         self._ref = replace(ref, lease=await self._acquire(ref))
         self._turn = self._session._under(self._ref)  # pyright: ignore[reportPrivateUsage]
         self._heart.start(self._keep, self._ttl_us / 3_000_000)
+        self._beating.add(self._heart)  # so that closing the store ends it
         return self._turn
 
     async def _acquire(self, ref: SessionRef) -> Fence:
@@ -110,13 +112,19 @@ class AsyncLease:
         except LeaseLostError as error:
             log.warning("the lease on session %r was lost: %s", self._session.id, error)
             raise
+        except ClosedError:  # a store closed by itself: for good, unlike a connection
+            raise
         except PlaitError as error:
             log.warning("the lease on session %r could not be renewed: %s", self._session.id, error)
 
     async def release(self) -> bool:
         """Give the right back before the block ends; `False` if it was over. The block's handle writes no more then."""
-        await self._heart.stop()
+        await self._stop_heart()
         return await self._store.release_lease(self._taken())
+
+    async def _stop_heart(self) -> None:
+        self._beating.discard(self._heart)
+        await self._heart.stop()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -129,7 +137,7 @@ class AsyncLease:
         except PlaitError as failure:  # it runs out by itself; what the block raised is not to be hidden
             log.warning("the lease on session %r could not be given back: %s", self._session.id, failure)
         finally:
-            await self._heart.stop()
+            await self._stop_heart()
             self._session._follow(self._turn)  # pyright: ignore[reportPrivateUsage]
 
 

@@ -36,7 +36,7 @@ from plait.model import (
     SessionPage,
     Usage,
 )
-from plait.pauses import Payload, may_listen_async, pause_async, pieces_async
+from plait.pauses import AsyncRepeated, Payload, may_listen_async, pause_async, pieces_async
 from plait.store._async.abilities import accounting, contextual, feeding, scoping, searchable
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Scope, SessionRef
@@ -66,6 +66,7 @@ class Shared:
         self.telemetry = Telemetry()
         self.listeners = Listeners()
         self.handles: weakref.WeakValueDictionary[tuple[Scope, str], AsyncSession] = weakref.WeakValueDictionary()
+        self.heartbeats: set[AsyncRepeated] = set()
 
 
 class AsyncSessions:
@@ -128,6 +129,8 @@ class AsyncSessions:
         for session in list(self._shared.handles.values()):
             await session.compaction_done()
             await session._release_compaction()  # pyright: ignore[reportPrivateUsage]
+        for heartbeat in list(self._shared.heartbeats):
+            await heartbeat.stop()
         await self.store.close()
 
     async def flush(self) -> None:

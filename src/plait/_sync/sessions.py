@@ -36,7 +36,7 @@ from plait.model import (
     SessionPage,
     Usage,
 )
-from plait.pauses import Payload, may_listen, pause, pieces
+from plait.pauses import Repeated, Payload, may_listen, pause, pieces
 from plait.store._sync.abilities import accounting, contextual, feeding, scoping, searchable
 from plait.store._sync.port import Store
 from plait.store.protocol import Scope, SessionRef
@@ -66,6 +66,7 @@ class Shared:
         self.telemetry = Telemetry()
         self.listeners = Listeners()
         self.handles: weakref.WeakValueDictionary[tuple[Scope, str], Session] = weakref.WeakValueDictionary()
+        self.heartbeats: set[Repeated] = set()
 
 
 class Sessions:
@@ -128,6 +129,8 @@ class Sessions:
         for session in list(self._shared.handles.values()):
             session.compaction_done()
             session._release_compaction()  # pyright: ignore[reportPrivateUsage]
+        for heartbeat in list(self._shared.heartbeats):
+            heartbeat.stop()
         self.store.close()
 
     def flush(self) -> None:

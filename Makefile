@@ -27,8 +27,8 @@ nightly: $(VENV)/.dev  ## what needs more than Python's packages: the PostgreSQL
 		tests/conformance/_async/test_postgres_store.py tests/conformance/_sync/test_postgres_store.py \
 		tests/behaviour/test_litestream.py $(ARGS)
 
-check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit
-	PYTHON=$(PY) scripts/check
+check: $(VENV)/.dev  ## format, lint, types, generated files, unit tests: before each commit (ARGS=--static: without the tests)
+	PYTHON=$(PY) scripts/check $(ARGS)
 
 adapters: $(VENV)/.adapters $(VENV)/harness/.ready  ## the tests with every framework there is, an S3 and an embedding model; installs what `make test` skips (DOSE=soak: the full dose)
 	PLAIT_DOSE=$(DOSE) $(PYTEST) tests/adapters tests/providers tests/behaviour/test_embeddings.py $(ARGS)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import dose as doses
-from tests import postgres_server
+from tests import postgres_server, scratch
 from tests.behaviour import programs
 
 SOAK_TEST_LIMIT_S = 4 * 3600
@@ -37,6 +37,7 @@ settings.load_profile(doses.NAME)
 
 
 def pytest_configure() -> None:
+    scratch.choose()
     postgres_server.begin()
 
 
@@ -59,7 +60,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_report_header() -> str:
-    return f"plait dose: {doses.NAME}"
+    return f"plait dose: {doses.NAME}; files in {tempfile.gettempdir()}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

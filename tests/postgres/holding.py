@@ -1,4 +1,4 @@
-"""Writes that stop just before their commit, until a test lets them go on."""
+"""Writes that stop just before their commit, until a test lets them go on, and those that wait for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import psycopg
 
 from plait.store.postgres._sync.executor import Executor
 
@@ -75,6 +77,13 @@ class Holding:
     def end(self) -> None:
         for held in self._held:
             held.commit()
+
+
+def waiting(url: str) -> bool:
+    """Whether somebody waits for another's transaction to end."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        return connection.execute(query).fetchone() is not None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -10,7 +11,8 @@ import pytest
 
 import plait
 from plait import Session, Sessions
-from tests.postgres.holding import Holding, holding
+from tests.postgres.holding import Holding, holding, waiting
+from tests.postgres_pair import wait_until
 
 
 def text(id: str, words: str) -> dict[str, Any]:
@@ -110,3 +112,19 @@ def test_words_of_what_a_session_lost_are_taken_out_by_a_search_elsewhere(
         assert connection.execute("SELECT count(*) FROM plait.search_pending").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM plait.message_words").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM plait.value_words").fetchone() == (1,)
+
+
+def test_an_index_made_anew_lacks_nothing_that_somebody_was_indexing(
+    chat: Session, other: Sessions, hold: Holding, url: str
+) -> None:
+    """Who brings it up to date while it is emptied begins from the start, not from where it was."""
+    chat.append(text("n", "new"))
+    held = hold(lambda: other.build_search_index(rebuild=True))
+    with ThreadPoolExecutor(1) as pool:
+        hits = pool.submit(chat.search, "new")
+        wait_until(lambda: waiting(url), "the search waits for the index")
+        held.commit()
+        assert [hit.id for hit in hits.result()] == ["n"]
+    for word, id in (("beta", "k"), ("lambda", "l"), ("new", "n")):
+        assert [hit.id for hit in chat.search(word)] == [id]
+    assert other.doctor() == []

@@ -8,7 +8,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 import plait
+from plait.store.plans import indexing, search, value_search
+from plait.store.postgres import adapt
 from tests.behaviour.programs import run
 from tests.dose import dose
 
@@ -85,3 +89,35 @@ def test_a_program_that_ends_with_its_store_open_warns_of_nothing_and_loses_noth
     run(DROPPED, url)
     with plait.open(url) as sessions:
         assert [message.id for message in sessions.session("chat").history()] == ["a", "b", "c", "d"]
+
+
+def test_texts_are_taken_apart_beside_the_loop(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To be indexed, to be shown with what was found in them, and to be compared where the index is behind."""
+    done: list[int] = []
+
+    def note(place: Any, name: str) -> None:
+        original = getattr(place, name)
+
+        def work(folded: str) -> Any:
+            if "needle" in folded:
+                done.append(threading.get_ident())
+            return original(folded)
+
+        monkeypatch.setattr(place, name, work)
+
+    for place, name in ((indexing.words, "fold"), (adapt, "tokenize"), (search, "fold"), (value_search, "fold")):
+        note(place, name)
+
+    async def run() -> None:
+        async with plait.open_async(url) as sessions:
+            chat = sessions.session("chat").with_context("pile", kind="collection")
+            await chat.append(plait.user("a needle in hay", id="a"))
+            await chat.context.put("pile", "a needle in straw", key="a")
+            assert [hit.id for hit in await chat.search("hay")] == ["a"]
+            assert "needle" in (await chat.context.search("pile", "straw") or "")
+            await chat.append(plait.user("another needle in hay", id="b"))
+            assert {hit.id for hit in await sessions.search("hay", newest_first=True)} == {"a", "b"}
+            await sessions.build_search_index(rebuild=True)
+
+    asyncio.run(run())
+    assert len(done) > 6 and threading.get_ident() not in done

@@ -21,6 +21,7 @@ from plait.store.postgres._async.executor import AsyncExecutor
 from plait.store.postgres._sync import running
 from plait.store.postgres._sync.executor import Executor
 from plait.store.protocol import Scope, SessionRef
+from tests.postgres.holding import waiting
 from tests.postgres_pair import wait_until
 from tests.postgres_server import database
 
@@ -317,13 +318,6 @@ def slow_commit(patch: pytest.MonkeyPatch, name: str) -> Iterator[Callable[[], N
         yield lambda: kept[0].pgconn.exec_(b"COMMIT")
     finally:
         end(kept[0])
-
-
-def waiting(url: str) -> bool:
-    """Whether somebody waits for another's transaction to end."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        return connection.execute(query).fetchone() is not None
 
 
 @pytest.mark.parametrize("name", SLOW)

@@ -29,6 +29,8 @@ SCANS = {
     "sessions_with_stale_texts": "a purge looks at every overlay",
     "lapsed_uploads": "the table holds only payloads put ahead and not yet used",
     "search_is_on": "the table has one row or none",
+    "keep_search_on": "the table has one row or none",
+    "switch_search_anew": "the table has one row or none",
     "search_mark": "the table has one row or none",
     "mark_all_behind": "the first search marks every session",
     "search_all_behind": "all that is to be indexed is asked for",

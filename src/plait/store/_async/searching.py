@@ -51,7 +51,7 @@ async def _words(query: str, tokenize: Tokenize) -> Words:
 
 async def _read(driver: Driver, ask: PlanFactory[T], words: Words) -> T:
     """Ask; whoever looks for very many words has each text that may hold them compared with them all."""
-    if words.loose:
+    if words.loose or _holds_loop(driver):
         return await aside_async(partial(driver.read, ask))
     return await driver.read_async(ask)
 
@@ -84,7 +84,7 @@ async def catch_up(
     for ref in behind:
         more = True
         while more:
-            done, more = await driver.write_async(partial(indexing.catch_up, ref), indexing.STEP_BYTES)
+            done, more = await _index(driver, partial(indexing.catch_up, ref), indexing.STEP_BYTES)
             total += done
             if progress is not None:
                 progress(total, await driver.read_async(indexing.left))
@@ -97,9 +97,21 @@ async def build(driver: Driver, now_us: int, *, rebuild: bool, progress: Progres
     if rebuild:
         await driver.write_async(partial(indexing.start_anew, now_us))
     total = await catch_up(driver, None, now_us, progress)
-    while not await driver.write_async(partial(indexing.drain, indexing.STEP_ROWS)):
+    while not await _index(driver, partial(indexing.drain, indexing.STEP_ROWS)):
         pass
     return total
+
+
+async def _index(driver: Driver, plan: PlanFactory[T], weight: int = 0) -> T:
+    """Write to the index."""
+    if _holds_loop(driver):
+        return await aside_async(partial(driver.write, plan, weight))
+    return await driver.write_async(plan, weight)
+
+
+def _holds_loop(driver: Driver) -> bool:
+    """Whether a driver works plans out on the event loop that asks: taking long texts apart would hold it."""
+    return getattr(driver, "works_on_loop", False)
 
 
 async def find_values(driver: Driver, session: SessionRef, label: str, query: str, limit: int) -> list[ValueHit]:
@@ -117,14 +129,14 @@ async def find_values(driver: Driver, session: SessionRef, label: str, query: st
 async def _index_values(driver: Driver, session: SessionRef) -> None:
     more = await driver.read_async(partial(value_search.behind, session))
     while more:
-        more = await driver.write_async(partial(value_search.catch_up, session), value_search.STEP_BYTES)
+        more = await _index(driver, partial(value_search.catch_up, session), value_search.STEP_BYTES)
 
 
 async def cleanse(driver: Driver, now_us: int) -> None:
     """Make what was deleted unfindable in the index's own pages, as far as an index was ever asked for."""
     if await driver.read_async(partial(indexing.behind, Scope())) is not None:
         await catch_up(driver, None, now_us)
-        while not await driver.write_async(partial(indexing.drain, indexing.STEP_ROWS)):
+        while not await _index(driver, partial(indexing.drain, indexing.STEP_ROWS)):
             pass
         await driver.write_async(indexing.merge)
     for session in await driver.read_async(value_search.indexed):

@@ -51,7 +51,7 @@ def _words(query: str, tokenize: Tokenize) -> Words:
 
 def _read(driver: Driver, ask: PlanFactory[T], words: Words) -> T:
     """Ask; whoever looks for very many words has each text that may hold them compared with them all."""
-    if words.loose:
+    if words.loose or _holds_loop(driver):
         return aside(partial(driver.read, ask))
     return driver.read(ask)
 
@@ -84,7 +84,7 @@ def catch_up(
     for ref in behind:
         more = True
         while more:
-            done, more = driver.write(partial(indexing.catch_up, ref), indexing.STEP_BYTES)
+            done, more = _index(driver, partial(indexing.catch_up, ref), indexing.STEP_BYTES)
             total += done
             if progress is not None:
                 progress(total, driver.read(indexing.left))
@@ -97,9 +97,21 @@ def build(driver: Driver, now_us: int, *, rebuild: bool, progress: Progress | No
     if rebuild:
         driver.write(partial(indexing.start_anew, now_us))
     total = catch_up(driver, None, now_us, progress)
-    while not driver.write(partial(indexing.drain, indexing.STEP_ROWS)):
+    while not _index(driver, partial(indexing.drain, indexing.STEP_ROWS)):
         pass
     return total
+
+
+def _index(driver: Driver, plan: PlanFactory[T], weight: int = 0) -> T:
+    """Write to the index."""
+    if _holds_loop(driver):
+        return aside(partial(driver.write, plan, weight))
+    return driver.write(plan, weight)
+
+
+def _holds_loop(driver: Driver) -> bool:
+    """Whether a driver works plans out on the event loop that asks: taking long texts apart would hold it."""
+    return getattr(driver, "works_on_loop", False)
 
 
 def find_values(driver: Driver, session: SessionRef, label: str, query: str, limit: int) -> list[ValueHit]:
@@ -117,14 +129,14 @@ def find_values(driver: Driver, session: SessionRef, label: str, query: str, lim
 def _index_values(driver: Driver, session: SessionRef) -> None:
     more = driver.read(partial(value_search.behind, session))
     while more:
-        more = driver.write(partial(value_search.catch_up, session), value_search.STEP_BYTES)
+        more = _index(driver, partial(value_search.catch_up, session), value_search.STEP_BYTES)
 
 
 def cleanse(driver: Driver, now_us: int) -> None:
     """Make what was deleted unfindable in the index's own pages, as far as an index was ever asked for."""
     if driver.read(partial(indexing.behind, Scope())) is not None:
         catch_up(driver, None, now_us)
-        while not driver.write(partial(indexing.drain, indexing.STEP_ROWS)):
+        while not _index(driver, partial(indexing.drain, indexing.STEP_ROWS)):
             pass
         driver.write(indexing.merge)
     for session in driver.read(value_search.indexed):

@@ -65,16 +65,19 @@ def switch_on(at_us: int) -> Plan[None]:
 
 def start_anew(at_us: int) -> Plan[None]:
     """Empty the index; every session is to be indexed again."""
+    is_on = yield Ask("search_is_on")
+    yield Do("switch_search_anew" if is_on else "switch_search_on", (at_us,))  # first: it waits for who is at it
     for query in ("clear_words", "clear_search_progress", "clear_search_behind", "clear_search_pending"):
         yield Do(query)
-    yield Do("switch_search_off")
-    yield from switch_on(at_us)
+    yield Do("mark_all_behind")
+    yield Forget(None)
 
 
 def catch_up(ref: SessionRef) -> Plan[tuple[int, bool]]:
     """Index the next messages of a session; how many, and whether it has more."""
     head: Head | None = yield Take(SessionRef(ref.scope, ref.id))
     done, more = 0, False
+    yield Ask("keep_search_on")
     if head is not None and head.live:
         done, last = yield from _index_next(head)
         more = last + 1 < head.next_seq or not (yield from _settle_pending(head))

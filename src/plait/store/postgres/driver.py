@@ -36,6 +36,9 @@ T = TypeVar("T")
 class PostgresDriver:
     """Runs plans on one database; both faces share it, each event loop with connections of its own."""
 
+    works_on_loop = True
+    """What a plan computes between its round trips is computed on the event loop that asks for it."""
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._lock = threading.Lock()

@@ -846,9 +846,13 @@ SELECT since FROM plait.search_on LIMIT 1;
 -- From now on the index follows the data.
 INSERT INTO plait.search_on (one, since) VALUES (1, :since) ON CONFLICT DO NOTHING;
 
--- switch_search_off
--- The index is given up.
-DELETE FROM plait.search_on;
+-- switch_search_anew
+-- The index is made anew; who brings it up to date as it was is waited for, and waits.
+UPDATE plait.search_on SET since = :since;
+
+-- keep_search_on
+-- The index follows the data, and is not emptied before this is over.
+SELECT since FROM plait.search_on FOR SHARE;
 
 -- search_mark
 -- Whether the index knows that a session was written to; marks are kept before the first search too.

@@ -769,9 +769,13 @@ SELECT since FROM search_on LIMIT 1;
 -- From now on the index follows the data.
 INSERT OR IGNORE INTO search_on (since) VALUES (:since);
 
--- switch_search_off
--- The index is given up.
-DELETE FROM search_on;
+-- switch_search_anew
+-- The index is made anew; who brings it up to date as it was is waited for, and waits.
+UPDATE search_on SET since = :since;
+
+-- keep_search_on
+-- The index follows the data, and is not emptied before this is over: there is one writer.
+SELECT since FROM search_on LIMIT 1;
 
 -- search_mark
 -- A row if the index follows the data: whether it knows that a session was written to.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Counter = Callable[[Mapping[str, Any]], float]
 DURABILITIES = ("strict", "process", "relaxed")
 JOURNAL_MODES = ("wal", "delete")
+MOST_CONNECTIONS = 10_000
 _SCHEME_SIGNS = str.maketrans(dict.fromkeys("+.-"))
 _POSTGRES = ("postgresql", "postgres")
 
@@ -30,6 +31,8 @@ def open(
     durability: Durability = "strict",
     read_only: bool = False,
     busy_timeout_s: float = 30.0,
+    statement_timeout_s: float = 300.0,
+    max_connections: int = 16,
     journal_mode: JournalMode = "wal",
     scope: tuple[str, str] = ("", ""),
     counter: Counter | None = None,
@@ -39,7 +42,9 @@ def open(
 
     `path` is a file's path, `sqlite:///path`, `:memory:` or `postgresql://user@host/database`, which takes what libpq
     takes (`plait[postgres]` has to be installed). On a server an acknowledged write is always committed, whatever
-    `durability` says, and `journal_mode` means nothing.
+    `durability` says, and `journal_mode` means nothing; `max_connections` is how many are open at once at most, for
+    all threads together and for each event loop, and `statement_timeout_s` how long one statement may take before
+    `StoreBusyError`. Both mean nothing for a file.
 
     `durability` says what an acknowledged write survives: `strict` a power cut, `process` a killed
     process (a power cut may take the newest writes), `relaxed` the same without any fsync: a power
@@ -52,7 +57,7 @@ def open(
     from plait._sync.sessions import Sessions
     from plait.store._sync.store import PlanStore
 
-    driver = _driver(path, durability, read_only, busy_timeout_s, journal_mode)
+    driver = _driver(path, durability, journal_mode, read_only, busy_timeout_s, statement_timeout_s, max_connections)
     return Sessions(PlanStore(driver), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys)
 
 
@@ -62,6 +67,8 @@ def open_async(
     durability: Durability = "strict",
     read_only: bool = False,
     busy_timeout_s: float = 30.0,
+    statement_timeout_s: float = 300.0,
+    max_connections: int = 16,
     journal_mode: JournalMode = "wal",
     scope: tuple[str, str] = ("", ""),
     counter: Counter | None = None,
@@ -71,40 +78,50 @@ def open_async(
     from plait._async.sessions import AsyncSessions
     from plait.store._async.store import AsyncPlanStore
 
-    driver = _driver(path, durability, read_only, busy_timeout_s, journal_mode)
+    driver = _driver(path, durability, journal_mode, read_only, busy_timeout_s, statement_timeout_s, max_connections)
     return AsyncSessions(
         AsyncPlanStore(driver), scope=scope, counter=counter, reserved_metadata_keys=reserved_metadata_keys
     )
 
 
 def _driver(
-    path: str | os.PathLike[str], durability: Durability, read_only: bool, busy_timeout_s: float, journal: JournalMode
+    path: str | os.PathLike[str],
+    durability: Durability,
+    journal_mode: JournalMode,
+    read_only: bool,
+    busy_timeout_s: float,
+    statement_timeout_s: float,
+    max_connections: int,
 ) -> Driver:
     from plait.logic import arguments
 
     arguments.word("durability", durability, DURABILITIES)
-    arguments.word("journal_mode", journal, JOURNAL_MODES)
+    arguments.word("journal_mode", journal_mode, JOURNAL_MODES)
     busy_timeout_s = arguments.seconds("busy_timeout_s", busy_timeout_s)
+    statement_timeout_s = arguments.seconds("statement_timeout_s", statement_timeout_s)
+    max_connections = arguments.between("max_connections", max_connections, 1, MOST_CONNECTIONS)
     read_only = arguments.flag("read_only", read_only)
     place = arguments.file("path", path)
     if place.partition("://")[0].lower() in _POSTGRES:
-        return _postgres(place, read_only, busy_timeout_s)
+        return _postgres(place, read_only, busy_timeout_s, statement_timeout_s, max_connections)
     file = _file(place)
 
     from plait.store.sqlite.connection import Settings
     from plait.store.sqlite.driver import SQLiteDriver
 
-    return SQLiteDriver(Settings(file, durability, journal, read_only, busy_timeout_s))
+    return SQLiteDriver(Settings(file, durability, journal_mode, read_only, busy_timeout_s))
 
 
-def _postgres(url: str, read_only: bool, busy_timeout_s: float) -> Driver:
+def _postgres(
+    url: str, read_only: bool, busy_timeout_s: float, statement_timeout_s: float, max_connections: int
+) -> Driver:
     try:
         from plait.store.postgres.driver import PostgresDriver
         from plait.store.postgres.settings import Settings, check_url
     except ImportError as error:
         raise UsageError(f"PostgreSQL needs psycopg: pip install 'plait[postgres]' ({error})") from error
     check_url(url)
-    return PostgresDriver(Settings(url, read_only, busy_timeout_s))
+    return PostgresDriver(Settings(url, read_only, busy_timeout_s, statement_timeout_s, max_connections))
 
 
 def _file(path: str) -> str:

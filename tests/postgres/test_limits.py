@@ -17,14 +17,11 @@ import pytest
 import plait
 from plait import Sessions
 from plait.errors import StoreBusyError
-from plait.store._sync.store import PlanStore
 from plait.store.plan import Row
 from plait.store.postgres._async import running as awaited
 from plait.store.postgres._async.executor import AsyncExecutor
 from plait.store.postgres._sync import running
 from plait.store.postgres._sync.executor import Executor
-from plait.store.postgres.driver import PostgresDriver
-from plait.store.postgres.settings import Settings
 from plait.store.postgres.statements import Statement, load, own
 from tests.dose import dose
 from tests.postgres.test_lost_connections import OPERATIONS, fill
@@ -144,7 +141,7 @@ def test_a_statement_that_takes_longer_than_is_allowed_ends_in_an_error_and_chan
     sessions: Sessions, url: str, writes: bool
 ) -> None:
     sessions.session("chat").append(text("a"))
-    limited = Sessions(PlanStore(PostgresDriver(Settings(url, busy_timeout_s=60, statement_timeout_s=0.2))))
+    limited = plait.open(url, busy_timeout_s=60, statement_timeout_s=0.2)
     with limited, psycopg.connect(url) as other:
         chat = limited.session("chat")
         other.execute("LOCK TABLE plait.message IN ACCESS EXCLUSIVE MODE")

@@ -18,8 +18,6 @@ from plait.errors import SchemaError, StoreBusyError, StoreUnavailableError, Usa
 from plait.store.plan import Ask
 from plait.store.postgres import settings as given
 from plait.store.postgres._sync import connecting
-from plait.store.postgres.driver import PostgresDriver
-from plait.store.postgres.settings import Settings
 from tests.postgres_server import database, server_url
 
 
@@ -159,7 +157,7 @@ def test_the_limits_are_those_that_the_documentation_names(url: str) -> None:
 
 
 def test_who_finds_all_connections_in_use_waits_for_one_as_long_as_for_a_session(url: str) -> None:
-    driver = PostgresDriver(Settings(url, busy_timeout_s=0.2, max_connections=1))
+    driver: Any = plait.open(url, busy_timeout_s=0.2, max_connections=1).store.driver  # type: ignore[attr-defined]
     started, go_on = threading.Event(), threading.Event()
 
     def slow() -> Any:

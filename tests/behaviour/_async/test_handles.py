@@ -263,6 +263,9 @@ BAD_OPTIONS: dict[str, dict[str, Any]] = {
     "journal_mode": {"journal_mode": "off"},
     "busy_timeout_s": {"busy_timeout_s": -1},
     "busy timeout that is no number": {"busy_timeout_s": float("nan")},
+    "statement_timeout_s": {"statement_timeout_s": "long"},
+    "no connection": {"max_connections": 0},
+    "half a connection": {"max_connections": 1.5},
     "scope": {"scope": ("", "\ud800")},
 }
 

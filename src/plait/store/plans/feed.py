@@ -36,6 +36,9 @@ WIDEST = 4096
 PULSES = 500
 SESSIONS = 100
 
+Laid = dict[str, tuple[overlays.Lying, Overlay] | None]
+"""Overlays by id: where each lies, and what it says."""
+
 
 class Entry(Struct):
     """One change to deliver: an insertion (its row's key and flags), or a change row."""
@@ -249,19 +252,24 @@ def _is_now(head: Head, entry: Entry) -> bool:
     return entry.row is not None and bool(head.live) and entry.row[1] == head.incarnation
 
 
-def _overlays(head: Head, entries: Sequence[Entry], budget_bytes: int) -> Plan[tuple[dict[str, Overlay | None], int]]:
+def _overlays(head: Head, entries: Sequence[Entry], budget_bytes: int) -> Plan[tuple[Laid, int]]:
     """The overlays that entries name as they are now, and how many entries the budget allows, at least one."""
-    found: dict[str, Overlay | None] = {}
+    found: Laid = {}
     for n, entry in enumerate(entries):
         id = _overlay_id(head, entry)
         if id is None or id in found:
             continue
         if budget_bytes <= 0 and n:
             return found, n
-        overlay = yield from overlays.find(head, id)
-        found[id] = overlay
-        budget_bytes -= len(overlay.summary or "") if overlay is not None else 0
+        found[id] = yield from overlays.find(head, id)
+        budget_bytes -= len(item[1].summary or "") if (item := found[id]) is not None else 0
     return found, len(entries)
+
+
+def _overlay_of(head: Head, entry: Entry, laid: Laid) -> Overlay | None:
+    """The overlay that goes with a change, as it is now; not one that was added later under the same id."""
+    found = laid.get(_overlay_id(head, entry) or "")
+    return found[1] if found is not None and found[0].version <= entry.version else None
 
 
 def _overlay_id(head: Head, entry: Entry) -> str | None:
@@ -277,7 +285,7 @@ def _changes(
     start: Position,
     entries: Sequence[Entry],
     found: dict[int, Row],
-    laid: dict[str, Overlay | None],
+    laid: Laid,
 ) -> Plan[tuple[list[Change], Position]]:
     changes: list[Change] = []
     position = start
@@ -290,7 +298,7 @@ def _changes(
         last = row or last
         cursor = feed.session_cursor(ref, position)
         if entry.row is not None:
-            overlay = laid.get(_overlay_id(head, entry) or "")
+            overlay = _overlay_of(head, entry, laid)
             changes.append(_recorded(ref, entry, message, overlay, cursor))
         elif message is not None:
             changes.append(_inserted(ref, entry, message, cursor))

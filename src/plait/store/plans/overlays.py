@@ -188,16 +188,12 @@ def listing(ref: SessionRef, leaf: Parent, *, everywhere: bool) -> Plan[list[Ove
 def get(ref: SessionRef, id: str) -> Plan[Overlay | None]:
     """One overlay."""
     head = yield from common.take(ref)
-    return (yield from find(head, id)) if head else None
-
-
-def find(head: Head, id: str) -> Plan[Overlay | None]:
-    """One overlay of a session whose head is taken."""
-    found = yield from _find(head, id)
+    found = (yield from find(head, id)) if head else None
     return None if found is None else found[1]
 
 
-def _find(head: Head, id: str) -> Plan[tuple[Lying, Overlay] | None]:
+def find(head: Head, id: str) -> Plan[tuple[Lying, Overlay] | None]:
+    """One overlay of a session whose head is taken: where it lies, and what it says."""
     if not head.overlays or not can_be_stored(id):
         return None
     rows = yield Ask("find_overlay", (head.incarnation, id))
@@ -252,7 +248,7 @@ def add(
     head = yield from common.take(ref)
     if head is None:
         raise NotFoundError(f"there is no session {ref.id!r} to lay an overlay on", session_id=ref.id)
-    known = yield from _find(head, new.id)
+    known = yield from find(head, new.id)
     if known is not None:
         return OverlayAdded(known[1], inserted=False)
     if span is None:
@@ -440,7 +436,7 @@ def remove(ref: SessionRef, id: str, mark: Mark) -> Plan[Overlay | None]:
     summary covers. A summary below another is in that one, and may go.
     """
     head = yield from common.take(ref)
-    found = (yield from _find(head, id)) if head else None
+    found = (yield from find(head, id)) if head else None
     if head is None or found is None:
         return None
     item, overlay = found

@@ -673,14 +673,16 @@ class ModelStore:
     def remove_overlay(self, session: SessionRef, id: str) -> Overlay | None:
         """Take an overlay away, unless a newer summary over it was made without what it hides; `None` if absent."""
         self._fence(session)
-        life = self._find(session)
+        life = self._look(session)
         if life is None or id not in life.overlays:
+            self._find(session)
             return None
         laid = life.overlays[id]
         for outer in life.overlays.values():
             inside = outer.version > laid.version and set(laid.places) <= set(outer.places)
             if inside and outer.new.kind == "compaction" != laid.new.kind:
                 raise ConflictError(f"overlay {id!r} lies inside summary {outer.new.id!r}, made without what it hides")
+        self._find(session)
         removed = _overlay(life, life.overlays.pop(id))
         event = self._touch(session, life, "overlay", (id,))
         event.removed = True
@@ -847,12 +849,13 @@ class ModelStore:
     ) -> Stated:
         """Merge `patch` into the state per key (a `None` value removes its key), if the session stands at `version`."""
         self._fence(session)
-        life = self._find(session)
+        life = self._look(session)
         stands = 0 if life is None else self._counters[_key(session)].version
         if version is not None and (life is None or version != stands):
             leaf = None if life is None else life.leaf
             raise LeafMovedError(f"the session has moved on: it is at version {stands}", leaf_id=leaf, version=stands)
         life = life or self._begin(session, created_at_us)
+        session.incarnation = life.incarnation
         merged = _merged(life.state, patch)
         changed = jsontext.encode(merged) != jsontext.encode(life.state)  # as text: 1, 1.0 and true differ
         if changed:
@@ -918,7 +921,7 @@ class ModelStore:
     ) -> tuple[list[bytes], list[Written]]:
         """Write records and messages, all or nothing, creating the session; see `NewRecords`."""
         self._fence(session)
-        life = self._find(session)
+        life = self._look(session)
         if life is None and not (new.put or new.keep or new.chains):
             return [], []
         known = set(life.rows) if life else set[str]()

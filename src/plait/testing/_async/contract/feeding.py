@@ -168,6 +168,18 @@ class AsyncFeedTests(AsyncStoreCase):
         ]
         assert [change.removed for change in changes] == [False, False, False, False, True]
 
+    async def test_an_overlay_does_not_come_with_what_was_said_of_an_earlier_one(self, store: AsyncStore) -> None:
+        self.feeding(store)
+        overlaying = self.overlaying(store)
+        await self.add(store, "a", "b")
+        mark = (await self.changes(store))[-1].cursor
+        for summary in ("first", "second"):
+            await overlaying.remove_overlay(self.ref(), "o")
+            await overlaying.add_overlay(self.ref(), self.overlay("o", "a", "a", summary))
+        await store.update(self.ref(), self.message("a", "new"))
+        told = [change.overlay and change.overlay.summary for change in await self.changes(store, mark)]
+        assert told == [None, None, "second", None, "second"], "added, removed, added, what is below updated, stale"
+
     async def test_cursors_of_anything_else_are_refused(self, store: AsyncStore) -> None:
         feeding = self.feeding(store)
         await self.add(store, "a")

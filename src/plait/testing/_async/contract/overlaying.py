@@ -94,8 +94,10 @@ class AsyncOverlayTests(AsyncStoreCase):
         await self.add(store, "a", "b", "c", "d", "e")
         await overlaying.add_overlay(self.ref(), self.overlay("o", "b", "d"))
         for first, last in (("a", "b"), ("a", "c"), ("c", "e"), ("d", "e"), ("c", "d"), ("b", "c"), ("c", "c")):
+            refused = self.ref()
             with pytest.raises(ConflictError):
-                await overlaying.add_overlay(self.ref(), self.overlay("p", first, last))
+                await overlaying.add_overlay(refused, self.overlay("p", first, last))
+            assert refused.incarnation is None, "what is refused binds nothing"
         covered = await overlaying.add_overlay(self.ref(), self.overlay("p", "b", "d", None))
         assert (covered.covered, covered.inserted, covered.overlay.id) == (True, False, "o")
         await overlaying.add_overlay(self.ref(), self.overlay("q", "b", "d"))
@@ -121,10 +123,11 @@ class AsyncOverlayTests(AsyncStoreCase):
             await overlaying.add_overlay(self.ref(), replace(self.overlay(kind, first, last, summary), kind=kind))
         await overlaying.add_overlay(self.ref(), self.overlay("outer", "b", "g"))
         info = await store.info(self.ref())
+        refused = self.ref()
         for kind in ("archive", "omit", "replace"):
             with pytest.raises(ConflictError, match="outer"):
-                await overlaying.remove_overlay(self.ref(), kind)
-        assert await store.info(self.ref()) == info
+                await overlaying.remove_overlay(refused, kind)
+        assert await store.info(self.ref()) == info and refused.incarnation is None
         assert await overlaying.remove_overlay(self.ref(), "compaction") is not None, "the newer summary has it in it"
         assert await self.laid(store) == ["outer"]
         await overlaying.remove_overlay(self.ref(), "outer")

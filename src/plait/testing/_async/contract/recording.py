@@ -94,11 +94,12 @@ class AsyncRecordTests:
         await self.put_records(store, NewRecords(put=((b"b", b"1"),), chains=(branch,)))
         leaf = await store.leaf(session)
         assert isinstance(leaf, Message) and leaf.id == "m2", "a chain whose end is not to be the leaf lies beside"
+        late = SessionRef(_SCOPE, "s")
         for refused in (chain, Chain("absent", (_message("m9"),))):
+            new = NewRecords(put=((b"c", b"1"),), chains=(Chain(None, (_message("m8"),)), refused))
             with pytest.raises((ConflictError, NotFoundError)):
-                await self.put_records(
-                    store, NewRecords(put=((b"c", b"1"),), chains=(Chain(None, (_message("m8"),)), refused))
-                )
+                await self.recording(store).write_records(late, new, created_at_us=_NOW_US)
+        assert late.incarnation is None, "what is refused binds nothing"
         assert await self.record_keys(store) == [b"a", b"b"]
         assert await store.get(session, "m8") is None
         await self.put_records(store, NewRecords(leaf="m3"))

@@ -168,6 +168,18 @@ class FeedTests(StoreCase):
         ]
         assert [change.removed for change in changes] == [False, False, False, False, True]
 
+    def test_an_overlay_does_not_come_with_what_was_said_of_an_earlier_one(self, store: Store) -> None:
+        self.feeding(store)
+        overlaying = self.overlaying(store)
+        self.add(store, "a", "b")
+        mark = (self.changes(store))[-1].cursor
+        for summary in ("first", "second"):
+            overlaying.remove_overlay(self.ref(), "o")
+            overlaying.add_overlay(self.ref(), self.overlay("o", "a", "a", summary))
+        store.update(self.ref(), self.message("a", "new"))
+        told = [change.overlay and change.overlay.summary for change in self.changes(store, mark)]
+        assert told == [None, None, "second", None, "second"], "added, removed, added, what is below updated, stale"
+
     def test_cursors_of_anything_else_are_refused(self, store: Store) -> None:
         feeding = self.feeding(store)
         self.add(store, "a")

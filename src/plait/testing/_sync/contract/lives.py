@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plait.errors import (
+    LeafMovedError,
+    NotFoundError,
     SessionDeletedError,
     UsageError,
 )
@@ -64,6 +66,18 @@ class LifeTests(StoreCase):
         assert self.version(store) > version
         self.check_refused(store, late)
         assert self.history(store) == ["a"]
+
+    def test_a_call_that_is_refused_binds_no_handle(self, store: Store) -> None:
+        """Or a handle that has written nothing would end with a life that it had no part in."""
+        self.add(store, "a", "b", "c")
+        refused = self.ref()
+        with pytest.raises(NotFoundError):
+            self.add(store, "x", session=refused, parent="absent")
+        with pytest.raises(NotFoundError):
+            store.checkout(refused, "absent")
+        with pytest.raises(LeafMovedError):
+            store.update_state(refused, {"k": 1}, created_at_us=now_us(), version=10**9)
+        assert refused.incarnation is None
 
     def check_refused(self, store: Store, late: SessionRef) -> None:
         """Hold that a ref bound to a life that is over can do nothing."""

@@ -322,6 +322,13 @@ def test_wrong_usage_is_one_line_and_exit_2(cli: Run, chat: Path, command: str) 
     one_line(ran.err)
 
 
+@pytest.mark.parametrize("command", ["", "context", "prompt"])
+def test_who_asks_for_nothing_is_shown_how_to_ask(cli: Run, command: str) -> None:
+    ran = cli(*command.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == cli(*command.split(), "--help").out
+
+
 def test_an_unguarded_id_with_a_dash_gets_the_remedy(cli: Run, chat: Path) -> None:
     assert "goes after -- or into --id=" in one_line(cli("show", "-strange").err)
 

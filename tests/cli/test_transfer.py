@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,28 @@ def test_a_file_that_is_no_transcript_is_one_line_and_exit_1(
     ran = cli("import", file)
     assert (ran.code, ran.out) == (1, "")
     assert str(file) in one_line(ran.err)
+
+
+def test_of_a_file_of_which_nothing_can_be_read_no_session_is_made(cli: Run, db: Path, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        file = tmp_path / folder / "broken.jsonl"
+        file.parent.mkdir()
+        file.write_bytes(b"x\n\xff\n")
+        ran = cli("import", file, "--format", "openai")
+        assert ran.code == 3 and "nothing, 2 lost" in ran.out and ":2:" in ran.err
+        assert rows(cli("import", file, "--format", "openai", "--json").out)[0]["inserted"] == 0
+    assert cli("ls").out == ""
+
+
+def test_what_cannot_be_read_twice_is_refused_with_what_to_do(cli: Run, db: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b'{"role":"user","content":"a"}\n')
+    os.close(writing)
+    try:
+        ran = cli("import", f"/dev/fd/{reading}")
+    finally:
+        os.close(reading)
+    assert ran.code == 1 and "save what it says in a file" in one_line(ran.err)
 
 
 def test_a_file_that_cannot_be_read_keeps_no_other_out(cli: Run, db: Path, tmp_path: Path) -> None:

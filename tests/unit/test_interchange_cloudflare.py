@@ -134,6 +134,16 @@ def test_slices_are_joined_and_a_missing_one_is_reported(path: Path, db: sqlite3
     assert "1 of its 2" in transcript.report.problems[0].reason
 
 
+def test_a_key_that_comes_twice_is_reported_and_its_row_is_there(path: Path, db: sqlite3.Connection) -> None:
+    db.executescript(SCHEMA)
+    text = json.dumps(ui("a", "x")).replace('"role"', '"more": 1, "more": 2, "role"')
+    put(db, {"id": "a"}, 1, None, content=text)
+    transcript, entries = one(path)
+    assert [entry.message["more"] for entry in entries] == [2]
+    assert [(problem.line, problem.lost) for problem in transcript.report.problems] == [(1, True)]
+    assert "twice" in transcript.report.problems[0].reason
+
+
 def attach(db: sqlite3.Connection, hash: str, *holders: str) -> None:
     db.execute("INSERT INTO cf_agents_session_attachment_meta VALUES (?,?,'image/png',2)", (hash, len(PIXEL)))
     for idx, piece in enumerate((PIXEL[:1000], PIXEL[1000:])):

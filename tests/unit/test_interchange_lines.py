@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plait.interchange import lines
 from plait.interchange.values import Report
@@ -124,3 +127,37 @@ def test_a_record_behind_a_long_torn_one_is_kept() -> None:
     found, report = scan(torn + b'{"id":"b"}\n')
     assert found == [(1, {"id": "b"})]
     assert report.lost == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"id":1,"id":2}', "id"),
+        ('{"id":1,"content":[{"a":1,"b":2,"a":3}]}', "a"),
+        ('{"id":1,"a" : 1,"a"  :2}', "a"),
+        (r'{"id":1,"a":"\":","a":2}', "a"),
+        (r'{"id":1,"\u0061":1,"a":2}', "a"),
+        ('{"id":1,"a" :1,"a":2}', "a"),
+        (r'{"id":1,"b\\":1,"a":1,"a":2}', "a"),
+        ('{"id":1,"":1,"":1}', ""),
+    ],
+)
+def test_a_key_that_comes_twice_is_reported_for_json_keeps_only_the_last(text: str, key: str) -> None:
+    [(_, value)], report = scan(text.encode())
+    assert value == json.loads(text)
+    assert [(problem.line, problem.lost) for problem in report.problems] == [(1, True)]
+    assert f"has the key {key!r} twice" in report.problems[0].reason
+
+
+@settings(max_examples=dose(short=100, soak=3_000))
+@given(
+    st.recursive(
+        st.none() | st.text('":\\a ') | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text('":\\ab'), x)
+    ),
+    st.sampled_from([None, 1]),
+)
+def test_no_key_of_what_was_written_whole_is_taken_for_a_second_one(value: Any, indent: int | None) -> None:
+    raw = json.dumps({"id": 1, "value": value}, indent=indent).encode()
+    report = Report()
+    assert lines.checked(raw, 1, report) == {"id": 1, "value": value}
+    assert report.count == 0

@@ -27,6 +27,7 @@ from plait.interchange import (
     write_jsonl,
     write_markdown,
 )
+from plait.interchange import lines as json_lines
 from plait.model import LEAF, Damaged, Json, Message, Parent, SessionInfo, Totals
 
 AT = dt.datetime(2025, 5, 4, 3, 2, 1, 123456, tzinfo=dt.timezone.utc)
@@ -183,6 +184,14 @@ def test_damage_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert "header" in str(error(1, (b'"plait":1', b'"plait":"1"')))
     assert "up to 4" in str(error(1, (b'"plait":1', b'"plait":5')))
     assert "ancestor" in str(error(2, (b'"parent":null', b'"parent":"d"')))
+    assert "twice" in str(error(3, (b'"parent":"a"', b'"parent":"x","parent":"a"')))
+
+
+def test_a_message_of_any_size_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound on the lines of others' files is none for what plait has written itself."""
+    monkeypatch.setattr(json_lines, "MAX_LINE", 50)
+    [transcript] = read(saved(tmp_path, exported(Stored(TREE, "c"))), format="plait")
+    check_equal(transcript, TREE)
 
 
 def test_a_session_id_that_is_none_is_refused(tmp_path: Path) -> None:

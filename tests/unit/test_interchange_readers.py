@@ -327,6 +327,15 @@ def test_items_that_are_no_messages_are_reported_by_line(tmp_path: Path) -> None
     assert [(problem.line, problem.lost) for problem in transcript.report.problems] == [(2, True), (3, True)]
 
 
+def test_a_key_that_comes_twice_in_a_list_or_beside_it_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text('{"model":"a","messages":[\n{"role":"user","content":"a","content":"b"}],\n"model":"b"}')
+    transcript, entries = one(path)
+    assert [entry.message["content"] for entry in entries] == ["b"]
+    assert transcript.metadata["imported"]["header"] == {"model": "b"}
+    assert sorted((problem.line, problem.lost) for problem in transcript.report.problems) == [(2, True), (3, True)]
+
+
 def test_a_list_that_is_cut_off_keeps_what_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps(CHAT)[:-20])

@@ -61,10 +61,19 @@ def _ended(error: BaseException) -> int:
     except OSError:  # a full disk below stdout, told already
         _drop_output()
     try:
-        sys.stderr.write(f"plait: {' '.join(escape.printable(given_text(text)).split())}\n")
+        sys.stderr.write(f"{text if _is_help(error) else _line(text)}\n")
     except OSError:
         pass  # nobody is left to tell
     return code
+
+
+def _is_help(error: Exception) -> bool:
+    """Whether nothing was asked for, so that the message is how to ask."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def _line(text: str) -> str:
+    return f"plait: {' '.join(escape.printable(given_text(text)).split())}"
 
 
 def _told(error: Exception) -> tuple[str, int]:
@@ -98,8 +107,8 @@ def _missing_folder(error: FileNotFoundError) -> str | None:
 
 
 def _usage(error: Exception, text: str) -> str:
-    if not text:
-        return ""
+    if not text or _is_help(error):
+        return text
     path = getattr(getattr(error, "ctx", None), "command_path", "plait")
     if type(error).__name__ == "NoSuchOption":
         end = "" if text.endswith(("?", ".")) else "."

@@ -234,6 +234,7 @@ class _Session:
     rows: int = 0
     compactions: list[Json] = field(default_factory=list[Json])
     echoed: int = 0
+    left_out: int = 0
 
     def transcript(self) -> Transcript:
         with self.copy.reading() as db:
@@ -299,10 +300,10 @@ class _Session:
         key, fault, raw = named(id), None, b""
         try:
             raw = self._content(db, id, chunks)
-            formats.recognize(lines.decode(raw))
+            formats.recognize(lines.checked(raw, self.rows, self.report))
         except (ValueError, PlaitError) as error:
             fault = str(error)
-            self.report.add(self.rows, f"row {id!r:.80}: {fault}", raw, lost=True)
+            self._leave_out(f"row {id!r:.80}: {fault}", raw)
         own = key if key is not None and is_legal_id(key) else made_id(self.rows, raw)
         if own != key:
             self.odd[own] = id
@@ -311,9 +312,13 @@ class _Session:
         echo = key is not None and any(key == f"compaction_{row.get('id')}" for row in self.compactions)
         self.echoed += echo and fault is None
         if not self.index.add(key or own, named(parent), id=own, line=self.rows, hidden=echo or fault is not None):
-            self.report.add(self.rows, f"row {id!r:.80} repeats the id of an earlier row", raw, lost=True)
+            self._leave_out(f"row {id!r:.80} repeats the id of an earlier row", raw)
         elif fault is None and not echo:
             self.last = key or own
+
+    def _leave_out(self, reason: str, raw: bytes) -> None:
+        self.left_out += 1
+        self.report.add(self.rows, reason, raw, lost=True)
 
     def _content(self, db: sqlite3.Connection, id: object, chunks: object) -> bytes:
         head = db.execute(self.family.content, (self.session, id)).fetchone()
@@ -338,7 +343,7 @@ class _Session:
                 yield with_own_id(ImportEntry(slot.id, slot.parent, message, None, at, slot.line))
                 count += 1
                 self.ticker.at(self.ticker.done + 1)
-        if count + self.report.lost + self.echoed != self.rows:
+        if count + self.left_out + self.echoed != self.rows:
             self.report.add(0, f"{self.family.table} has {self.rows} rows of this session, but {count} were read")
 
     def _with_media(self, db: sqlite3.Connection, id: object, message: Json, line: int) -> Json:

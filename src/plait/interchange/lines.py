@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, cast
@@ -21,9 +22,10 @@ from plait.logic.shape import list_of
 from plait.model import Json
 
 MAX_LINE = 256 << 20
-"""Lines of more bytes than this are not read but reported."""
+"""Lines of more bytes than this are not read but reported: others' files do not say how much memory they take."""
 
 _BLANK = b" \t\r\n\0"
+_SPACED = re.compile(rb'"[ \t\r\n]+:')
 _START = re.compile(r'\{\s*"')
 _fast = msgspec.json.Decoder().decode
 _MEND_UP_TO = 1 << 20
@@ -64,13 +66,51 @@ def decode(raw: bytes) -> Json:
     return cast(Json, value)
 
 
-def records(file: IO[bytes], report: Report, is_record: Callable[[Json], bool]) -> Iterator[Record]:
-    """The records of `file` from where it stands; problems go to `report`.
+def checked(raw: bytes, line: int, report: Report) -> Json:
+    """What `decode` says; a key that one object has twice is reported, for only what it says last is kept."""
+    value = decode(raw)
+    key = _doubled(raw, value)
+    if key is not None:
+        report.add(line, f"has the key {key!r:.80} twice in one object; what it says last was kept", raw, lost=True)
+    return value
+
+
+def _doubled(raw: bytes, value: Json) -> str | None:
+    """A key that an object has twice; looked for closely where the text may have more keys than its value."""
+    is_plain = b'\\":' not in raw and _SPACED.search(raw) is None
+    if is_plain and raw.count(b'":') == _keys(value):
+        return None
+    doubled: list[str] = []
+
+    def count(pairs: list[tuple[str, Any]]) -> None:
+        doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+
+    json.loads(raw, object_pairs_hook=count)
+    return doubled[0] if doubled else None
+
+
+def _keys(value: Any) -> int:
+    """How many keys all objects in `value` have."""
+    count, stack = 0, [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            count += len(cast(Json, item))
+            stack.extend(cast(Json, item).values())
+        elif isinstance(item, list):
+            stack.extend(cast("list[Any]", item))
+    return count
+
+
+def records(
+    file: IO[bytes], report: Report, is_record: Callable[[Json], bool], *, longest: int | None = None
+) -> Iterator[Record]:
+    """The records of `file` from where it stands; problems go to `report`, lines over `longest` (`MAX_LINE`) among them.
 
     Damage is also yielded, without a value, so that what it says of its place can be guessed.
     `is_record` tells a whole record from a piece of one where two are glued together.
     """
-    for number, at, raw in _lines(file, report):
+    for number, at, raw in _lines(file, report, longest or MAX_LINE):
         body = raw.strip(_BLANK)
         at += len(raw) - len(raw.lstrip(_BLANK))
         if not body:
@@ -78,7 +118,7 @@ def records(file: IO[bytes], report: Report, is_record: Callable[[Json], bool]) 
                 report.add(number, "holds only NUL bytes", raw, lost=True)
             continue
         try:
-            record = Record(number, at, body, decode(body))
+            record = Record(number, at, body, checked(body, number, report))
         except ValueError as error:
             cut = " and is cut off" if not raw.endswith(b"\n") else ""
             yield from _mended(Record(number, at, body, None), f"{error}{cut}", report, is_record)
@@ -89,15 +129,15 @@ def records(file: IO[bytes], report: Report, is_record: Callable[[Json], bool]) 
         del raw, body, record  # else a long line is held while the next is read
 
 
-def _lines(file: IO[bytes], report: Report) -> Iterator[tuple[int, int, bytes]]:
-    """Line numbers, offsets and lines; lines over `MAX_LINE` are reported and left out."""
+def _lines(file: IO[bytes], report: Report, longest: int) -> Iterator[tuple[int, int, bytes]]:
+    """Line numbers, offsets and lines; lines over `longest` bytes are reported and left out."""
     at, number = file.tell(), 0
-    while raw := file.readline(MAX_LINE + 1):
+    while raw := file.readline(longest + 1):
         number += 1
         start, at = at, at + len(raw)
-        if len(raw) > MAX_LINE and not raw.endswith(b"\n"):
+        if len(raw) > longest and not raw.endswith(b"\n"):
             at += _skip_line(file)
-            report.add(number, f"is longer than {MAX_LINE >> 20} MiB", raw[:200], lost=True)
+            report.add(number, f"is longer than {longest >> 20} MiB", raw[:200], lost=True)
             continue
         if start == 0 and raw.startswith(_BOM):
             start, raw = len(_BOM), raw[len(_BOM) :]

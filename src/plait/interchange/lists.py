@@ -194,10 +194,14 @@ def _header(file: IO[bytes], members: list[Child], held: Child, report: Report) 
             continue
         file.seek(child.at)
         raw = file.read(min(child.size, _KEPT_MEMBER))
+        shown = child.key + b": " + raw
         try:
-            header[jsontext.decode(b'"' + child.key + b'"')] = jsontext.decode(raw)
+            key = jsontext.decode(b'"' + child.key + b'"')
+            if key in header:
+                report.add(child.line, "repeats a key; what it says last was kept", shown, lost=True)
+            header[key] = jsontext.decode(raw)
         except (ValueError, RecursionError):
-            report.add(child.line, "cannot be read beside the messages", child.key + b": " + raw, lost=True)
+            report.add(child.line, "cannot be read beside the messages", shown, lost=True)
     return header
 
 
@@ -220,7 +224,7 @@ def element(file: IO[bytes], child: Child, report: Report) -> lines.Record | Non
     file.seek(child.at)
     raw = file.read(child.size)
     try:
-        return lines.Record(child.line, child.at, raw, lines.decode(raw))
+        return lines.Record(child.line, child.at, raw, lines.checked(raw, child.line, report))
     except ValueError as error:
         report.add(child.line, f"{error}{'' if child.whole else ' and is cut off'}", raw, lost=True)
         return None

@@ -25,6 +25,9 @@ KINDS: Final = get_args(OverlayKind)
 VERSION = 4
 """With records; a session without any is written as version 3, one without named values either as 2, and without overlays as 1."""
 
+MAX_LINE = 4 << 30
+"""A line is a message, which may be of any size; beyond this many bytes the file is no export."""
+
 
 def read(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
     """Each session of the file, checked whole before the first entry of it is given out.
@@ -245,7 +248,7 @@ class _Block:
     def _lines(self, file: IO[bytes]) -> Iterator[tuple[Json, int, int]]:
         report = Report()
         offset = self._first
-        for record in lines.records(file, report, lambda _: False):
+        for record in lines.records(file, report, lambda _: False, longest=MAX_LINE):
             self.line = offset + record.line
             if report.count or record.value is None:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +40,7 @@ class ImportReport:
     """What became of one session of a file.
 
     `messages` is how many the file has of it, `result` what the store answered, `report` what
-    could not be placed.
+    could not be placed. Of a session of which nothing could be read none is made: `result` is `None`.
     """
 
     session_id: str
@@ -93,12 +94,14 @@ def import_file(
 
 
 def _unreadable(path: str | Path, error: OSError) -> UsageError:
+    if isinstance(error, io.UnsupportedOperation):  # it is read twice
+        return UsageError(f"{path} is a pipe or a terminal; save what it says in a file, and import that")
     return UsageError(f"{path} cannot be read: {error.strerror or error}")
 
 
 def _imported(sessions: Importer, transcript: Transcript, path: str | Path) -> ImportReport:
     try:
-        result = sessions.import_transcript(transcript)
+        result = None if _is_lost(transcript) else sessions.import_transcript(transcript)
     except UsageError as error:
         line = getattr(error, "line", 0)
         told = (
@@ -106,3 +109,9 @@ def _imported(sessions: Importer, transcript: Transcript, path: str | Path) -> I
         )
         raise type(error)(told, line=line, path=getattr(error, "path", "")) from error
     return ImportReport(transcript.id, transcript.name, transcript.format, transcript.count, transcript.report, result)
+
+
+def _is_lost(transcript: Transcript) -> bool:
+    """Whether there was something and nothing of it could be read."""
+    held = (transcript.count, transcript.overlays, transcript.state, transcript.values, transcript.records)
+    return transcript.report.lost > 0 and not any(held)

@@ -93,8 +93,8 @@ def _view(report: interchange.ImportReport, file: str) -> dict[str, object]:
 
 
 def _inserted(report: interchange.ImportReport) -> int:
-    result: plait.Imported = report.result
-    return result.inserted
+    result: plait.Imported | None = report.result
+    return 0 if result is None else result.inserted
 
 
 def _note(text: str) -> None:

@@ -166,3 +166,8 @@ class CorruptError(StoreError):
 
 class SchemaError(StoreError):
     """The database is not one that this version of plait can use."""
+
+
+def no_session(id: str, purpose: str = "") -> NotFoundError:
+    """What a call raises that needs a session to be there, and for what."""
+    return NotFoundError(f"there is no session {id!r}{purpose}; sessions.list() names those there are", session_id=id)

@@ -279,14 +279,17 @@ class Appended(Struct, frozen=True):
 
     @property
     def id(self) -> str:
+        """The message's id, as given or as made."""
         return self.message.id
 
     @property
     def seq(self) -> int:
+        """The message's number in its session: later ones have higher ones, and none is used again."""
         return self.message.seq
 
     @property
     def parent_id(self) -> str | None:
+        """The id of the message that it answers; `None` for a root."""
         return self.message.parent_id
 
 

@@ -149,6 +149,29 @@ for message in chat.history():
 sessions.close()
 """
 
+BUSY_HANDLES = """
+sys.setswitchinterval(1e-6)
+sessions = plait.open(":memory:")
+chat = sessions.session("chat")
+stop = threading.Event()
+def ask(n):
+    while not stop.is_set():
+        kept = [sessions.session(f"{n}-{m}") for m in range(50)]
+        opened.append(plait.open(":memory:"))
+opened = []
+threads = [threading.Thread(target=ask, args=(n,)) for n in range(3)]
+for thread in threads: thread.start()
+def work():
+    assert sessions.session("chat") is chat
+    with plait.open(":memory:") as others:
+        others.session("new").append(note("m"))
+for _ in range(25):
+    waited([child(work)])
+    del opened[:]
+stop.set()
+for thread in threads: thread.join()
+"""
+
 
 @pytest.mark.parametrize(
     ("program", "messages"),
@@ -169,6 +192,11 @@ def test_parent_and_child_both_go_on_after_a_fork(tmp_path: Path, program: str, 
 
 def test_a_store_in_memory_is_copied_by_a_fork() -> None:
     run(WAIT + MEMORY)
+
+
+def test_a_fork_beside_threads_that_make_handles_and_stores() -> None:
+    """No child finds what they share in the hands of a thread that it has not got."""
+    run(WAIT + BUSY_HANDLES)
 
 
 def test_a_forked_child_makes_ids_of_its_own(tmp_path: Path) -> None:

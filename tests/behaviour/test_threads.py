@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,123 @@ def test_two_stores_on_one_file_in_one_process_do_not_disturb_each_other(tmp_pat
     for store in stores:
         store.close()
     assert invariants(tmp_path / "a.db") == []
+
+
+ROUNDS = dose(short=60, soak=2000)
+ASKING = 8
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns as often as Python lets them."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_that_ask_for_a_session_at_once_get_one_handle(switching: None) -> None:
+    with plait.open(":memory:") as sessions:
+        for n in range(ROUNDS):
+            handles = together(lambda _, n=n: sessions.session(f"s{n}"), ASKING)  # type: ignore[misc]
+            assert len(set(map(id, handles))) == 1
+
+
+def test_threads_that_take_a_fresh_handle_at_once_get_one(tmp_path: Path, switching: None) -> None:
+    """The remedy of `SessionDeletedError`, taken by all who were told of it."""
+    with plait.open(tmp_path / "a.db", durability="relaxed") as sessions, plait.open(tmp_path / "a.db") as others:
+        dead = [sessions.session(f"s{n}") for n in range(ROUNDS)]
+        for chat in dead:
+            chat.append(note("m"))
+        others.retain(max_count=0)
+        for chat in dead:
+            with pytest.raises(plait.SessionDeletedError):
+                chat.append(note("late"))
+            fresh = together(lambda _, chat=chat: sessions.session(chat.id), ASKING)  # type: ignore[misc]
+            assert len(set(map(id, fresh))) == 1 and fresh[0] is not chat
+
+
+def test_a_store_is_closed_while_threads_make_handles(switching: None) -> None:
+    sessions = plait.open(":memory:")
+    sessions.open()
+    held = [sessions.session(f"held {n}") for n in range(500)]
+    closed = threading.Event()
+
+    def work(n: int) -> None:
+        try:
+            for _ in range(0 if n else ROUNDS // 4):
+                sessions.close()
+        finally:
+            if n == 0:
+                closed.set()
+        while not closed.is_set():
+            held.append(sessions.session(f"{n}-{len(held)}"))
+
+    together(work, 3)
+    assert len(set(map(id, held))) == len(held)
+
+
+@dataclass
+class Hearing:
+    """A listener that is the same as another one made alike, as bound methods are."""
+
+    n: int
+    told: list[int] = field(compare=False)
+
+    def __call__(self, _change: plait.Change) -> None:
+        self.told.append(self.n)
+
+
+def test_subscriptions_are_made_and_ended_by_threads_at_once(switching: None) -> None:
+    told: list[int] = []
+    with plait.open(":memory:") as sessions:
+
+        def work(_: int) -> None:
+            for _ in range(2 * ROUNDS):
+                for cancel in [sessions.subscribe(Hearing(n, told)) for n in range(8)]:
+                    cancel()
+
+        together(work, ASKING)
+        sessions.create("unheard")
+        sessions.subscribe(Hearing(1, told))
+        sessions.create("heard")
+    assert told == [1]
+
+
+def test_blocks_declared_by_threads_at_once_are_all_there(switching: None) -> None:
+    with plait.open(":memory:") as sessions:
+        for n in range(ROUNDS):
+            chat = sessions.session(f"s{n}")
+            together(lambda m, chat=chat: chat.with_context(f"block {m}"), ASKING)  # type: ignore[misc]
+            assert sorted(chat.context.labels()) == [f"block {m}" for m in range(ASKING)]
+
+
+def test_a_block_added_by_threads_at_once_is_added_by_one(switching: None) -> None:
+    def add(context: plait.Context) -> bool:
+        try:
+            context.add("block")
+        except plait.ConflictError:
+            return False
+        return True
+
+    with plait.open(":memory:") as sessions:
+        for n in range(ROUNDS):
+            context = sessions.session(f"s{n}").context
+            added = together(lambda _, context=context: add(context), ASKING)  # type: ignore[misc]
+            assert sum(map(bool, added)) == 1 and context.labels() == ["block"]
+
+
+def test_compaction_set_up_by_threads_at_once_is_set_up_whole(switching: None) -> None:
+    def nothing(_messages: list[plait.Message]) -> None:
+        asked.append(1)
+
+    def work(m: int) -> object:
+        return chat.on_compaction(nothing) if m else chat.compact_after(1)
+
+    with plait.open(":memory:") as sessions:
+        for n in range(ROUNDS):
+            asked: list[int] = []
+            chat = sessions.session(f"s{n}")
+            together(work, 2)
+            chat.append(note("m", "more words than one token is"))
+            assert asked

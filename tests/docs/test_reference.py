@@ -12,6 +12,7 @@ import pytest
 
 import plait
 from plait import formats, mcp, providers
+from plait.testing import faults
 from tests.docs.pages import DOCS, blocks, headings
 
 API, ERRORS = DOCS / "reference" / "api.md", DOCS / "reference" / "errors.md"
@@ -65,6 +66,15 @@ def test_every_attribute_is_named_in_the_reference(cls: type) -> None:
     text = API.read_text(encoding="utf-8")
     section = text[text.index(f"### `{cls.__name__}`") :].split("\n### ", 1)[0]
     assert sorted(name for name in names if f"`{name}" not in section) == []
+
+
+PUBLIC = [*CLASSES, *(item for name in faults.__all__ if inspect.isclass(item := getattr(faults, name)))]
+
+
+@pytest.mark.parametrize("cls", PUBLIC, ids=lambda cls: cls.__name__)
+def test_everything_public_of_a_class_has_a_docstring(cls: type) -> None:
+    found = {name: getattr(item, "fget", item) for name, item in vars(cls).items() if not name.startswith("_")}
+    assert [name for name, item in found.items() if inspect.isfunction(item) and not item.__doc__] == []
 
 
 def test_nothing_is_written_that_is_not_there() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import plait
 from plait.store.sqlite import connection
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, links, name_of, pages
 
 PAGE = DOCS / "explanation" / f"storage-format-{connection.newest_version()}.md"
 COLUMN = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
@@ -52,3 +52,15 @@ def test_the_marks_of_the_file_are_those_documented(database: apsw.Connection) -
     assert f"| `PRAGMA application_id` | {marks[0]} (`0x{connection.APPLICATION_ID:08X}`" in text
     assert f"| `PRAGMA user_version` | {marks[1]}," in text
     assert f"| page size | {marks[2]}," in text
+
+
+def test_pages_about_other_things_lead_to_the_current_one() -> None:
+    """Only the index lists those of earlier versions, and they each other."""
+    others = [page for page in pages() if page != DOCS / "index.md" and not page.name.startswith(PAGE.name[:14])]
+    old = [
+        f"{name_of(page)}:{line}: {target}"
+        for page in others
+        for line, target in links(page)
+        if "storage-format-" in target and PAGE.name not in target
+    ]
+    assert old == []

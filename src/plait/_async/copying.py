@@ -13,7 +13,7 @@ from plait import jsontext, times
 from plait._async.importing import stage_part
 from plait._async.keeping import Bringing, versions
 from plait._async.recording import Place, listing
-from plait.errors import ConflictError, CorruptError, NotFoundError, PlaitError, StaleValueError, UsageError
+from plait.errors import ConflictError, CorruptError, NotFoundError, PlaitError, StaleValueError, UsageError, no_session
 from plait.logic import media
 from plait.logic.chains import Chain
 from plait.logic.ids import SHARED_SESSION
@@ -176,7 +176,7 @@ class AsyncCopying:
         info = await self.source.store.info(self.source.ref)
         if info is None:
             id = self.source.ref.id
-            raise NotFoundError(f"there is no session {id!r} to copy", session_id=id)
+            raise no_session(id, " to copy")
         leaf = await self.source.store.leaf(self.source.ref)
         self.leaf = None if leaf is None else leaf.id
         self.upto_seq, self.total = await self.source.newest_seq(), info.totals.messages

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
@@ -15,6 +14,7 @@ from plait.logic.providers import WritableProvider
 from plait.logic.shape import is_object
 from plait.model import Change, Value
 from plait.pauses import AsyncMutex, aside_async, call_async
+from plait.store.forks import LOCK
 
 LARGE: Final = 1 << 18
 """From how many characters on a prompt is rendered beside the event loop."""
@@ -25,7 +25,6 @@ NOTE: Final = "These blocks have changed since the system prompt was written. Th
 
 _OF_STORES: Final[weakref.WeakValueDictionary[int, AsyncMutex]] = weakref.WeakValueDictionary()
 """The mutexes of the users' own stores by their ids; whoever holds one holds its store, too."""
-_LOCK: Final = threading.Lock()
 
 
 class Rendered(NamedTuple):
@@ -121,8 +120,12 @@ class AsyncPrompt:
         return text
 
     async def _tell(self) -> None:
-        while self._untold:
-            await call_async(self._blocks.place.tell, self._untold.pop(0))
+        while True:
+            try:
+                change = self._untold.pop(0)
+            except IndexError:  # also because another thread took the last
+                return
+            await call_async(self._blocks.place.tell, change)
 
     async def _first(self) -> str:
         rendered = await self._render() if self.frozen is None else Rendered(self.frozen, self._shown())
@@ -233,7 +236,7 @@ def _noted_in(value: Value) -> dict[str, Any] | None:
 
 def _mutex_of(store: object) -> AsyncMutex:
     """One mutex for all who keep a prompt in the same store: its `get` and `set` cannot tell who was first."""
-    with _LOCK:
+    with LOCK:
         mutex = _OF_STORES.get(id(store))
         if mutex is None:
             _OF_STORES[id(store)] = mutex = AsyncMutex()

@@ -54,6 +54,7 @@ from plait.model import (
 )
 from plait.pauses import aside_if_async, pause_async
 from plait.store._async.abilities import feeding, leasable, overlaying, stating
+from plait.store.forks import LOCK
 from plait.store.protocol import Expect, NewMessage, Path, SessionRef, Suffix
 
 if TYPE_CHECKING:
@@ -388,8 +389,9 @@ class AsyncSession:
     async def fork(self, id: str | None = None, *, at: str | None = None, name: str | None = None) -> AsyncSession:
         """Copy the path to `at` (the active leaf by default) into a new, independent session.
 
-        Ids, order and times are kept. `ConflictError` if the id is taken, `NotFoundError` if `at`
-        is absent, `StaleValueError` if the path was changed while it was copied.
+        Ids, order and times are kept. A session that does not exist gives an empty one without a parent.
+        `ConflictError` if the id is taken, `NotFoundError` if `at` is absent, `StaleValueError` if the path was
+        changed while it was copied.
         """
         if id == self.id:
             raise ConflictError(
@@ -397,7 +399,9 @@ class AsyncSession:
             )
         at, name = arguments.maybe(arguments.id_asked, "at", at), arguments.maybe(arguments.text, "name", name)
         if at is not None and await self._store.get(self._ref, at) is None:
-            raise NotFoundError(f"there is no message {at!r} in session {self.id!r} to fork at")
+            raise NotFoundError(
+                f"there is no message {at!r} in session {self.id!r} to fork at; leaves() names the ends of its branches"
+            )
         target = self._sessions.session(new_id() if id is None else id)
         await self._store.fork(self._ref, target._ref, at=at, created_at_us=now_us(), name=name)
         return target
@@ -560,16 +564,17 @@ class AsyncSession:
             await self._compactor.release()
 
     def _compaction(self) -> AsyncCompactor:
-        if self._compactor is None:
-            self._compactor = AsyncCompactor(
-                self._store,
-                self._ref,
-                read=self._shown,
-                tell=self._tell,
-                counter=lambda: self._rules.counter,
-                prompt=self._prompt_tokens,
-            )
-        return self._compactor
+        with LOCK:
+            if self._compactor is None:
+                self._compactor = AsyncCompactor(
+                    self._store,
+                    self._ref,
+                    read=self._shown,
+                    tell=self._tell,
+                    counter=lambda: self._rules.counter,
+                    prompt=self._prompt_tokens,
+                )
+            return self._compactor
 
     async def _prompt_tokens(self) -> int:
         return 0 if self._conversing is None else await self._conversing.prompt.tokens()
@@ -718,7 +723,9 @@ class AsyncSession:
         if self._conversing is None:
             from plait._async.conversing import AsyncConversing  # what few use is loaded by the first who does
 
-            self._conversing = AsyncConversing(self)
+            with LOCK:
+                if self._conversing is None:  # another thread was here first
+                    self._conversing = AsyncConversing(self)
         return self._conversing
 
     # -- following -------------------------------------------------------------

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from plait._sync.stored import StoredBlock, StoredCollection, StoredDocuments, Values, Place
-from plait.errors import CorruptError, NotFoundError, StaleValueError, UnsupportedError, UsageError
+from plait.errors import ConflictError, CorruptError, NotFoundError, StaleValueError, UnsupportedError, UsageError
 from plait.logic import arguments, blocks, ids, providers
 from plait.logic.blocks import BlockSpec
 from plait.model import Block, Value
 from plait.pauses import Mutex, call
+from plait.store.forks import LOCK
 from plait.store.protocol import SessionRef
 
 STORED: Final = {"text": StoredBlock, "collection": StoredCollection, "documents": StoredDocuments}
@@ -67,14 +68,19 @@ class Blocks:
 
     # -- which there are -------------------------------------------------------
 
-    def declare(self, spec: BlockSpec) -> Entry:
-        """Have this block, in the place of one with the same label."""
-        spec = blocks.checked(spec)
-        blocks.check_apart(spec, (entry.spec for label, entry in self._entries.items() if label != spec.label))
-        entry, before = Entry(spec, self._where(spec)), self._entries.get(spec.label)
-        if before is not None:
-            entry.seen, entry.mutex = before.seen, before.mutex
-        self._entries[spec.label] = entry
+    def declare(self, spec: BlockSpec, *, anew: bool = False) -> Entry:
+        """Have this block, in the place of one with the same label; `anew`: `ConflictError` if there is one."""
+        entry = Entry(blocks.checked(spec), self._where(spec))
+        with LOCK:
+            before = self._entries.get(spec.label)
+            if anew and before is not None:
+                raise ConflictError(
+                    f"there is a block {spec.label!r} already; remove it first, or choose another label"
+                )
+            blocks.check_apart(spec, (other.spec for other in self._entries.values() if other is not before))
+            if before is not None:
+                entry.seen, entry.mutex = before.seen, before.mutex
+            self._entries[spec.label] = entry
         return entry
 
     def _where(self, spec: BlockSpec) -> Place:
@@ -85,6 +91,12 @@ class Blocks:
     def remove(self, label: str) -> bool:
         """Have this block no longer; `False` if there is none."""
         return self._entries.pop(label, None) is not None
+
+    def withdraw(self, entry: Entry) -> None:
+        """Have this block no longer, unless another one was put in its place meanwhile."""
+        with LOCK:
+            if self._entries.get(entry.spec.label) is entry:
+                del self._entries[entry.spec.label]
 
     def entries(self) -> list[Entry]:
         """What was declared, in the order in which it is rendered."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plait._sync.blocks import Blocks, ask, whole
 from plait._sync.tools import keyed
-from plait.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
+from plait.errors import NotFoundError, UnsupportedError, UsageError
 from plait.logic import arguments, blocks
 from plait.logic.blocks import BlockKind, BlockSpec
 from plait.logic.providers import ContextProvider
@@ -55,15 +55,12 @@ class Context:
         then. The frozen prompt stays as it is until it
         is refreshed.
         """
-        spec = blocks.checked(BlockSpec(label, description, max_tokens, provider, kind, shared, remind))
-        if self._blocks.find(label) is not None:
-            raise ConflictError(f"there is a block {label!r} already; remove it first, or choose another label")
-        entry = self._blocks.declare(spec)
+        spec = BlockSpec(label, description, max_tokens, provider, kind, shared, remind)
+        entry = self._blocks.declare(spec, anew=True)
         try:
             return self._blocks.read(entry)
         except BaseException:  # also when it is cancelled
-            if self._blocks.find(label) is entry:  # nobody has put another in its place meanwhile
-                self._blocks.remove(label)
+            self._blocks.withdraw(entry)
             raise
 
     def remove(self, label: str) -> bool:
@@ -205,7 +202,8 @@ class Context:
         version, key = arguments.number("version", version, least=1), arguments.string("key", key)
         found = values.history(key, before=version + 1, limit=1)
         if not found or found[0].version != version:
-            raise NotFoundError(f"there is no version {version} of block {label!r}" + (f", key {key!r}" if key else ""))
+            of = f"block {label!r}" + (f", key {key!r}" if key else "")
+            raise NotFoundError(f"there is no version {version} of {of}; context.history lists those that are kept")
         old = found[0]
         whole(old)
         if entry.keyed:

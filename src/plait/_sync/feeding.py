@@ -12,6 +12,7 @@ from plait.logic import arguments
 from plait.model import Change, Changes
 from plait.pauses import pause, rest, settle
 from plait.store._sync.port import Feeding, Rest
+from plait.store.forks import LOCK
 from plait.store.protocol import Scope, SessionRef
 
 Listener = Callable[[Change], Awaitable[None] | None]
@@ -53,12 +54,14 @@ class Listeners:
         One that listens to the same already is not told twice; then either canceller ends it.
         """
         entry = (listener, scope, id)
-        if entry not in self._told:
-            self._told.append(entry)
+        with LOCK:
+            if entry not in self._told:
+                self._told.append(entry)
 
         def cancel() -> None:
-            if entry in self._told:
-                self._told.remove(entry)
+            with LOCK:
+                if entry in self._told:
+                    self._told.remove(entry)
 
         return cancel
 

@@ -17,7 +17,15 @@ from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, foll
 from plait._sync.importing import check_transcript, import_transcript
 from plait._sync.session import Session, composed, new_id, now_us
 from plait.diagnostics import Telemetry
-from plait.errors import ConflictError, LeaseHeldError, NotFoundError, SessionDeletedError, UnsupportedError, UsageError
+from plait.errors import (
+    ConflictError,
+    LeaseHeldError,
+    NotFoundError,
+    SessionDeletedError,
+    UnsupportedError,
+    UsageError,
+    no_session,
+)
 from plait.logic import arguments, ids
 from plait.logic.blocks import BlockLike, all_declared
 from plait.logic.chains import Transcript
@@ -37,8 +45,9 @@ from plait.model import (
     Usage,
 )
 from plait.pauses import Repeated, Payload, may_listen, pause, pieces
-from plait.store._sync.abilities import accounting, contextual, feeding, scoping, searchable
+from plait.store._sync.abilities import accounting, contextual, feeding, leasable, scoping, searchable
 from plait.store._sync.port import Store
+from plait.store.forks import LOCK
 from plait.store.protocol import Scope, SessionRef
 
 if TYPE_CHECKING:
@@ -58,7 +67,7 @@ CHECKS: dict[str, Callable[[str, object], object]] = {
 
 
 class Shared:
-    """What all views of one store share: the store, its rules, its listeners, whether it is open."""
+    """What all views of one store share, in whichever thread: the store, its rules, its listeners, its handles."""
 
     def __init__(self, store: Store, rules: Rules) -> None:
         self.store = store
@@ -67,6 +76,27 @@ class Shared:
         self.listeners = Listeners()
         self.handles: weakref.WeakValueDictionary[tuple[Scope, str], Session] = weakref.WeakValueDictionary()
         self.heartbeats: set[Repeated] = set()
+
+    def handle(self, sessions: Sessions, scope: Scope, id: str) -> Session:
+        """The handle of a session: the one that is alive, or a new one."""
+        with LOCK:
+            handle = self.handles.get((scope, id))
+            if handle is None or handle.is_over:
+                handle = self.handles[scope, id] = Session(sessions, SessionRef(scope, id))
+            return handle
+
+    def let_go(self, ref: SessionRef) -> None:
+        """Hand out no longer a handle bound to a life that is over; one that met a later life by now stays."""
+        with LOCK:
+            handle = self.handles.get((ref.scope, ref.id))
+            bound = None if handle is None else handle._ref.incarnation  # pyright: ignore[reportPrivateUsage]
+            if bound is not None and (ref.incarnation is None or bound <= ref.incarnation):
+                del self.handles[ref.scope, ref.id]
+
+    def alive(self) -> list[Session]:
+        """The handles that are in use now."""
+        with LOCK:
+            return list(self.handles.values())
 
 
 class Sessions:
@@ -126,7 +156,7 @@ class Sessions:
 
     def close(self) -> None:
         """Finish what was accepted and close the store; harmless when called again."""
-        for session in list(self._shared.handles.values()):
+        for session in self._shared.alive():
             session.compaction_done()
             session._release_compaction()  # pyright: ignore[reportPrivateUsage]
         for heartbeat in list(self._shared.heartbeats):
@@ -166,12 +196,7 @@ class Sessions:
         """
         name = ids.DEFAULT_SESSION if id is None else ids.check_own_id(id)
         specs = all_declared(context) if context else []
-        key = (self._scope, name)
-        handle = self._shared.handles.get(key)
-        if handle is not None and handle.is_over:
-            del self._shared.handles[key]
-            handle = None
-        handle = handle or self._shared.handles.setdefault(key, Session(self, self._ref(name)))
+        handle = self._shared.handle(self, self._scope, name)
         if specs or cached_prompt is not False or on_compaction is not None or compact_after is not None:
             composed(handle, specs, cached_prompt, on_compaction, compact_after)
         return handle
@@ -259,7 +284,7 @@ class Sessions:
         ids.check_own_id(id)
         info = accounting(self.store).add_usage(self._ref(id), more, created_at_us=now_us())
         if info is None:
-            raise NotFoundError(f"there is no session {id!r}", session_id=id)
+            raise no_session(id)
         if more != Usage():
             self.publish(Change("session", id))
         return info
@@ -288,7 +313,7 @@ class Sessions:
         name = arguments.maybe(arguments.text, "name", name)
         info = self.get(ids.check_own_id(id))
         if info is None:
-            raise NotFoundError(f"there is no session {id!r} to go on from", session_id=id)
+            raise no_session(id, " to go on from")
         target = self.session(new_id() if new_session_id is None else new_session_id)
         given: dict[str, Any] = {"rules": self.rules, "now_us": now_us, "new_id": new_id}
         managing.go_on(self.store, self._ref(id), info, self._ref(target.id), summary, name, **given)
@@ -311,7 +336,7 @@ class Sessions:
     def _change(self, id: str, **fields: Any) -> SessionInfo:
         info = self._put(id, create="never", **fields)
         if info is None:
-            raise NotFoundError(f"there is no session {id!r}", session_id=id)
+            raise no_session(id)
         return info
 
     def _put(self, id: str, **fields: Any) -> SessionInfo | None:
@@ -358,10 +383,11 @@ class Sessions:
 
     def _delete(self, id: str, *, version: int | None = None) -> bool:
         ids.refuse_hidden(id)
+        ref = self._ref(id)
         with self.telemetry.operation("delete_session", id):
-            deleted = self.store.delete_session(self._ref(id), version=version)
+            deleted = self.store.delete_session(ref, version=version)
         if deleted:
-            self._shared.handles.pop((self._scope, id), None)
+            self._shared.let_go(ref)
             self.publish(Change("delete session", id, leaf_moved=True))
         return deleted
 
@@ -371,7 +397,8 @@ class Sessions:
         """Delete sessions not active for `max_age`, and the least active ones beyond `max_count`.
 
         Pinned sessions stay and do not count. Reading does not make a session active. A session
-        that becomes active while this runs, or that somebody has a lease on, is kept. `dry_run` answers the plan and deletes nothing.
+        that becomes active while this runs, or that somebody has a lease on, is kept. `dry_run` answers what would
+        be deleted if nothing changed, and deletes nothing.
         """
         if max_age is None and max_count is None:
             raise UsageError("give max_age or max_count: without a rule nothing expires")
@@ -380,10 +407,9 @@ class Sessions:
             arguments.maybe(arguments.number, "max_count", max_count),
         )
         dry_run = arguments.flag("dry_run", dry_run)
-        plan = [(info, reason) for info, reason in self._expired(max_age, max_count)]
-        if not dry_run:
-            plan = [(info, reason) for info, reason in plan if self._delete_if_idle(info)]
-        return RetentionPlan([(info.id, reason) for info, reason in plan], dry_run)
+        expired = [(info, reason) for info, reason in self._expired(max_age, max_count)]
+        goes = self._is_idle if dry_run else self._delete_if_idle
+        return RetentionPlan([(info.id, reason) for info, reason in expired if goes(info)], dry_run)
 
     def _expired(
         self, max_age: dt.timedelta | None, max_count: int | None
@@ -398,6 +424,11 @@ class Sessions:
                 yield info, "count"
             elif max_age is not None and now - info.active_at > max_age:
                 yield info, "age"
+
+    def _is_idle(self, info: SessionInfo) -> bool:
+        if not callable(getattr(self.store, "lease", None)):
+            return True
+        return leasable(self.store).lease(self._ref(info.id)) is None
 
     def _delete_if_idle(self, info: SessionInfo) -> bool:
         try:
@@ -488,7 +519,7 @@ class Sessions:
         arguments.instance("source", source, Sessions, "the sessions of another store")
         progress = None if progress is None else arguments.function("progress", progress)
         if ids.is_hidden(arguments.text("id", id)):
-            raise NotFoundError(f"there is no session {id!r} to copy", session_id=id)
+            raise no_session(id, " to copy")
         with self.telemetry.operation("copy", id):
             copied = Copying(source._side(id), self._side(id), now_us(), progress).run()
         if copied.created or copied.inserted:

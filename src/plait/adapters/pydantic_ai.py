@@ -279,8 +279,8 @@ class ConversationStore(_ConversationStore):
 
     def _note(self, conversation_id: str, *entry_ids: str) -> None:
         for id in entry_ids:
+            self._homes.pop(id, None)
             self._homes[id] = conversation_id
-            self._homes.move_to_end(id)
         while len(self._homes) > HOMES:
             self._homes.popitem(last=False)
 

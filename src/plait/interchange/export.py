@@ -10,7 +10,7 @@ from itertools import chain
 from typing import IO, Protocol, runtime_checkable
 
 from plait import jsontext
-from plait.errors import CorruptError, NotFoundError, UnsupportedError
+from plait.errors import CorruptError, UnsupportedError, no_session
 from plait.interchange.plait_jsonl import VERSION
 from plait.logic import arguments
 from plait.logic.values import packed
@@ -81,7 +81,7 @@ def write_jsonl(session: Readable, file: IO[bytes], *, after_seq: int | None = N
     after_seq = arguments.maybe(arguments.seq, "after_seq", after_seq)
     info = session.info()
     if info is None:
-        raise NotFoundError(f"there is no session {session.id!r} to export")
+        raise no_session(session.id, " to export")
     exported = Exported(last_seq=after_seq or 0)
     leaf = session.leaf()
     overlays = session.overlays(all=True) if isinstance(session, Overlaid) else []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Protocol
 
 from plait import jsontext
-from plait.errors import NotFoundError
+from plait.errors import no_session
 from plait.interchange.export import Exported
 from plait.logic.arguments import refuse_async
 from plait.model import LEAF, Damaged, Json, Message, Parent, SessionInfo
@@ -52,7 +52,7 @@ def write_markdown(session: Readable, file: IO[bytes], *, leaf: Parent = LEAF) -
     refuse_async("session", session, "info")
     info = session.info()
     if info is None:
-        raise NotFoundError(f"there is no session {session.id!r} to export")
+        raise no_session(session.id, " to export")
     exported = Exported()
     _write(file, f"# {_plain(info.name or info.id)}\n")
     for message in session.transcript(leaf):

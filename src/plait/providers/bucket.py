@@ -90,7 +90,7 @@ class Bucket:
         self._fs.invalidate_cache()
         listed = self._ask("list", folder, lambda: self._fs.find(folder, detail=True))
         if listed is None:
-            raise NotFoundError(f"there is nothing at {self.name}")
+            raise NotFoundError(f"there is nothing at {self.name}; put a file there, or name another place")
         start = f"{self._root}/" if self._root else ""
         return [
             (str(name)[len(start) :], cast("Mapping[str, Any]", info))

@@ -49,7 +49,7 @@ class Folder:
     def entries(self) -> Listing:
         """Every regular file below the root, by path; `NotFoundError` if the root is absent."""
         if not os.path.isdir(self.root):
-            raise NotFoundError(f"there is no folder {self.root!r}")
+            raise NotFoundError(f"there is no folder {self.root!r}; make it, or name another")
         found: list[Entry] = []
         left_out: list[tuple[str, str]] = []
         folders = [""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Protocol
 
@@ -18,26 +19,48 @@ class Forked(Protocol):
 
 
 _told: weakref.WeakSet[Forked] = weakref.WeakSet()
+_telling = threading.RLock()
+"""Held over a fork: no driver begins in the middle of one."""
+
+LOCK = threading.RLock()
+"""For the few steps in memory that threads must take one at a time, whoever they belong to; never held at an `await`.
+
+Held over a fork, or a child might find it taken by a thread that it has not got. A thread may take it twice, for
+a finalizer may run anywhere.
+"""
 
 
 def tell(driver: Forked) -> None:
     """Tell a driver of every fork from now on, as long as it is used."""
-    _told.add(driver)
+    with _telling:
+        _told.add(driver)
 
 
 def _before() -> None:
-    for driver in list(_told):
-        driver.before_fork()
+    _telling.acquire()
+    try:
+        for driver in list(_told):
+            driver.before_fork()
+    finally:
+        LOCK.acquire()  # after them: what they wait for may need it
 
 
 def _after_in_parent() -> None:
-    for driver in list(_told):
-        driver.after_fork_in_parent()
+    LOCK.release()
+    try:
+        for driver in list(_told):
+            driver.after_fork_in_parent()
+    finally:
+        _telling.release()
 
 
 def _after_in_child() -> None:
-    for driver in list(_told):
-        driver.after_fork_in_child()
+    LOCK.release()
+    try:
+        for driver in list(_told):
+            driver.after_fork_in_child()
+    finally:
+        _telling.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -124,8 +124,13 @@ async def test_a_fork_larger_than_one_transaction_is_whole(chat: AsyncSession) -
 async def test_a_fork_of_nothing_is_an_empty_session(sessions: AsyncSessions, chat: AsyncSession) -> None:
     fork = await chat.fork("fork")
     assert await ids_of(fork.history()) == []
-    assert await sessions.get("fork") is not None
+    info = await sessions.get("fork")
+    assert info is not None and info.parent_id is None
     assert await sessions.get("chat") is None
+    await sessions.create("empty")
+    await sessions.session("empty").fork("of an empty one")
+    info = await sessions.get("of an empty one")
+    assert info is not None and info.parent_id == "empty"
 
 
 async def test_a_fork_that_cannot_be_changes_nothing(sessions: AsyncSessions, chat: AsyncSession) -> None:

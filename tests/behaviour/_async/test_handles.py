@@ -69,6 +69,32 @@ async def test_the_default_session_is_one_session_with_a_reserved_id(sessions: A
     assert await ids_of(sessions.session().history()) == []
 
 
+async def test_a_handle_of_the_next_life_outlasts_the_delete_of_the_one_before(
+    sessions: AsyncSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes the session anew before the deleting call is over has its one handle."""
+    await sessions.session("chat").append(note("m"))
+    delete_session, kept = sessions.store.delete_session, list[AsyncSession]()
+
+    async def overtaken(*given: Any, **options: Any) -> bool:
+        deleted = await delete_session(*given, **options)
+        kept.append(sessions.session("chat"))
+        await kept[0].append(note("next"))
+        return deleted
+
+    gc.collect()
+    monkeypatch.setattr(sessions.store, "delete_session", overtaken)
+    assert await sessions.delete("chat")
+    assert sessions.session("chat") is kept[0]
+
+
+async def test_a_deleted_session_has_a_fresh_handle(sessions: AsyncSessions) -> None:
+    held, met = sessions.session("held"), sessions.session("met")
+    await met.append(note("m"))
+    assert await sessions.delete("met")
+    assert sessions.session("met") is not met and sessions.session("held") is held
+
+
 ENDS: dict[str, Callable[[AsyncSessions, AsyncSession], Any]] = {
     "delete": lambda sessions, chat: sessions.delete("chat"),
     "clear": lambda sessions, chat: sessions.session("chat").clear(),

@@ -210,8 +210,11 @@ async def test_retention_passes_over_a_session_that_is_being_written(sessions: p
     for id in ("a", "b"):
         await sessions.session(id).append(plait.user("x"))
     async with sessions.session("a").lease():
+        planned = await sessions.retain(max_count=0, dry_run=True)
         plan = await sessions.retain(max_count=0)
-        assert [id for id, _ in plan.sessions] == ["b"]
+        assert [id for id, _ in plan.sessions] == ["b"] and planned.sessions == plan.sessions
+        assert (await sessions.retain(max_count=0, dry_run=True)).sessions == []
+    assert [id for id, _ in (await sessions.retain(max_count=0, dry_run=True)).sessions] == ["a"]
     assert await sessions.get("a") is not None and await sessions.get("b") is None
     with pytest.raises(plait.LeaseHeldError):
         async with sessions.session("a").lease():

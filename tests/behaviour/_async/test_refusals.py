@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,29 @@ async def test_an_attachment_where_none_is_looked_for_is_named(sessions: AsyncSe
 async def test_a_media_type_that_no_header_can_hold_is_refused(sessions: AsyncSessions, media_type: Any) -> None:
     with pytest.raises(plait.UsageError, match="media_type"):
         await sessions.put_attachment(b"x", media_type=media_type)
+
+
+ABSENT: dict[str, tuple[Callable[[plait.AsyncSessions], Any], str]] = {
+    "rename": (lambda sessions: sessions.rename("absent", "x"), r"sessions\.list\(\)"),
+    "add_usage": (lambda sessions: sessions.add_usage("absent", input_tokens=1), r"sessions\.list\(\)"),
+    "compact_and_split": (lambda sessions: sessions.compact_and_split("absent", "x"), r"sessions\.list\(\)"),
+    "copy_from": (lambda sessions: sessions.copy_from(sessions.scoped("a"), "absent"), r"sessions\.list\(\)"),
+    "add_overlay": (lambda sessions: sessions.session("absent").add_overlay("a", "b"), r"sessions\.list\(\)"),
+    "overlay on nothing": (lambda sessions: sessions.session("chat").add_overlay("a", "b"), r"history\(\)"),
+    "append": (lambda sessions: sessions.session("chat").append(plait.user("x"), parent="a"), "parent=None"),
+    "checkout": (lambda sessions: sessions.session("chat").checkout("absent"), r"leaves\(\)"),
+    "fork": (lambda sessions: sessions.session("chat").fork(at="absent"), r"leaves\(\)"),
+    "restore": (
+        lambda sessions: sessions.session("chat").with_context("memory").context.restore("memory", 7),
+        r"context\.history",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", ABSENT)
+async def test_who_names_what_is_not_there_is_told_where_to_look(tmp_path: Path, call: str) -> None:
+    work, remedy = ABSENT[call]
+    async with plait.open_async(tmp_path / "a.db") as sessions:
+        await sessions.session("chat").append(plait.user("x", id="m"))
+        with pytest.raises(plait.NotFoundError, match=f"there is no .*; .*{remedy}"):
+            await work(sessions)

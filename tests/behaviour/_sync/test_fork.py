@@ -124,8 +124,13 @@ def test_a_fork_larger_than_one_transaction_is_whole(chat: Session) -> None:
 def test_a_fork_of_nothing_is_an_empty_session(sessions: Sessions, chat: Session) -> None:
     fork = chat.fork("fork")
     assert ids_of(fork.history()) == []
-    assert sessions.get("fork") is not None
+    info = sessions.get("fork")
+    assert info is not None and info.parent_id is None
     assert sessions.get("chat") is None
+    sessions.create("empty")
+    sessions.session("empty").fork("of an empty one")
+    info = sessions.get("of an empty one")
+    assert info is not None and info.parent_id == "empty"
 
 
 def test_a_fork_that_cannot_be_changes_nothing(sessions: Sessions, chat: Session) -> None:

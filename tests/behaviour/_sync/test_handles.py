@@ -69,6 +69,32 @@ def test_the_default_session_is_one_session_with_a_reserved_id(sessions: Session
     assert ids_of(sessions.session().history()) == []
 
 
+def test_a_handle_of_the_next_life_outlasts_the_delete_of_the_one_before(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes the session anew before the deleting call is over has its one handle."""
+    sessions.session("chat").append(note("m"))
+    delete_session, kept = sessions.store.delete_session, list[Session]()
+
+    def overtaken(*given: Any, **options: Any) -> bool:
+        deleted = delete_session(*given, **options)
+        kept.append(sessions.session("chat"))
+        kept[0].append(note("next"))
+        return deleted
+
+    gc.collect()
+    monkeypatch.setattr(sessions.store, "delete_session", overtaken)
+    assert sessions.delete("chat")
+    assert sessions.session("chat") is kept[0]
+
+
+def test_a_deleted_session_has_a_fresh_handle(sessions: Sessions) -> None:
+    held, met = sessions.session("held"), sessions.session("met")
+    met.append(note("m"))
+    assert sessions.delete("met")
+    assert sessions.session("met") is not met and sessions.session("held") is held
+
+
 ENDS: dict[str, Callable[[Sessions, Session], Any]] = {
     "delete": lambda sessions, chat: sessions.delete("chat"),
     "clear": lambda sessions, chat: sessions.session("chat").clear(),

@@ -210,8 +210,11 @@ def test_retention_passes_over_a_session_that_is_being_written(sessions: plait.S
     for id in ("a", "b"):
         sessions.session(id).append(plait.user("x"))
     with sessions.session("a").lease():
+        planned = sessions.retain(max_count=0, dry_run=True)
         plan = sessions.retain(max_count=0)
-        assert [id for id, _ in plan.sessions] == ["b"]
+        assert [id for id, _ in plan.sessions] == ["b"] and planned.sessions == plan.sessions
+        assert (sessions.retain(max_count=0, dry_run=True)).sessions == []
+    assert [id for id, _ in (sessions.retain(max_count=0, dry_run=True)).sessions] == ["a"]
     assert sessions.get("a") is not None and sessions.get("b") is None
     with pytest.raises(plait.LeaseHeldError):
         with sessions.session("a").lease():

@@ -70,5 +70,7 @@ def piece(ref: SessionRef, id: str, attachment: int, n: int) -> Plan[bytes]:
     key = (yield from common.find(head, id)) if head else 0
     rows: list[Row] = (yield Ask("chunk", (key, attachment, n), heavy=True)) if key else []
     if not rows:
-        raise NotFoundError(f"the attachment of message {id!r} was deleted while it was being read")
+        raise NotFoundError(
+            f"the attachment of message {id!r} was deleted while it was being read; get() tells whether the message is still there"
+        )
     return rows[0][0]  # type: ignore[no-any-return]

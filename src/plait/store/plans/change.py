@@ -153,7 +153,9 @@ def checkout(ref: SessionRef, id: str | None, mark: Mark, expect: Expect | None 
     head = yield from common.take(ref)
     key = (yield from common.find(head, id)) if head and id is not None else 0
     if id is not None and not key:
-        raise NotFoundError(f"there is no message {id!r} in session {ref.id!r} to check out")
+        raise NotFoundError(
+            f"there is no message {id!r} in session {ref.id!r} to check out; leaves() names the ends of its branches"
+        )
     if head is None:
         append.refuse_moved(None, 0, expect)
         return False

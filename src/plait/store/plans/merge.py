@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plait import jsontext
-from plait.errors import ConflictError, LimitError, NotFoundError
+from plait.errors import ConflictError, LimitError, NotFoundError, no_session
 from plait.logic.strands import MAX_SEQ, seq_of, strand_of
 from plait.store.plan import Ask, Do, Head, Plan
 from plait.store.plans import common, messages, overlays, read
@@ -18,7 +18,7 @@ def begin(stage: SessionRef, target: SessionRef, count: int, mark: Mark) -> Plan
     """Make a hidden session whose seqs are set aside in `target`'s own, for up to `count` messages."""
     head = yield from common.take(target)
     if head is None:
-        raise NotFoundError(f"there is no session {target.id!r} to add to", session_id=target.id)
+        raise no_session(target.id, " to add to")
     if head.next_seq + count > MAX_SEQ:
         raise LimitError(
             f"session {target.id!r} has no room for {count:,} more messages; import them as another session"
@@ -48,13 +48,18 @@ def publish(stage: SessionRef, target: SessionRef, grafts: Sequence[Graft], leaf
     source = yield from common.take(stage)
     head = yield from common.take(target)
     if head is None or source is None:
-        raise NotFoundError(f"session {target.id!r} was deleted while it was added to", session_id=target.id)
+        raise NotFoundError(
+            f"session {target.id!r} was deleted while it was added to; import again to make it anew",
+            session_id=target.id,
+        )
     yield from _refuse_doubles(target, head.incarnation, source.incarnation)
     for graft in grafts:
         root = yield from common.find(source, graft.root)
         parent = yield from common.find(head, graft.parent)
         if not parent:
-            raise NotFoundError(f"message {graft.parent!r} was deleted while messages were added after it")
+            raise NotFoundError(
+                f"message {graft.parent!r} was deleted while messages were added after it; import again"
+            )
         if seq_of(parent) >= seq_of(root):  # its seq was given after those set aside for the stage
             raise ConflictError(f"message {graft.parent!r} was added while these were staged; try again")
         yield Do("graft_strand", (strand_of(parent), seq_of(parent), strand_of(root)))

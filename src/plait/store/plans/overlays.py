@@ -13,7 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from plait import jsontext, times
-from plait.errors import ConflictError, NotFoundError, StaleValueError, UsageError
+from plait.errors import ConflictError, NotFoundError, StaleValueError, UsageError, no_session
 from plait.logic import view
 from plait.logic.ids import can_be_stored
 from plait.logic.strands import key_of, seq_of, strand_of
@@ -247,7 +247,7 @@ def add(
     """Lay an overlay on a range of the path to `leaf`, or on a span of a path of before."""
     head = yield from common.take(ref)
     if head is None:
-        raise NotFoundError(f"there is no session {ref.id!r} to lay an overlay on", session_id=ref.id)
+        raise no_session(ref.id, " to lay an overlay on")
     known = yield from find(head, new.id)
     if known is not None:
         return OverlayAdded(known[1], inserted=False)
@@ -276,7 +276,9 @@ def _end(head: Head, id: str, path: Sequence[Range], moved: bool) -> Plan[int]:
     if moved and not common.on_ranges(key, path):
         raise StaleValueError(f"message {id!r} is not on that path any more; read the range again")
     if not key:
-        raise NotFoundError(f"there is no message {id!r} in this session to lay an overlay on")
+        raise NotFoundError(
+            f"there is no message {id!r} in this session to lay an overlay on; take both ids from history()"
+        )
     if not common.on_ranges(key, path):
         raise UsageError(f"message {id!r} is on another branch; name a leaf of its path with leaf=")
     return key

@@ -103,7 +103,10 @@ def publish(
 
 def _note(ref: SessionRef, metadata: Mapping[str, Any], mark: Mark) -> Plan[None]:
     if (yield from catalogue.put_session(ref, mark, create="never", metadata=metadata)) is None:
-        raise NotFoundError(f"session {ref.id!r} was deleted meanwhile", session_id=ref.id)
+        raise NotFoundError(
+            f"session {ref.id!r} was deleted meanwhile, and nothing goes on from it; create() makes a new one",
+            session_id=ref.id,
+        )
 
 
 def _renumber(head: Head, old: Head) -> Plan[None]:
@@ -119,7 +122,7 @@ def _renumber(head: Head, old: Head) -> Plan[None]:
 def publish_copy(
     source: SessionRef, path: Path | None, stage: SessionRef, target: SessionRef, name: str | None, mark: Mark
 ) -> Plan[int]:
-    """Publish a copy if what it was made of is still so; the target remembers where it comes from."""
+    """Publish a copy if what it was made of is still so; the target remembers where it comes from, if that ever was."""
     if path is not None:
         yield from unchanged(source, path)
     head = yield from common.take(stage)
@@ -130,7 +133,8 @@ def publish_copy(
     if origin is not None and path is not None:
         yield from values.copy_changed(source, origin, path.version, stage, head, mark)
     yield Enter(stage)
-    yield Put("add_info", [(head.session, name, None, source.id, 0, "{}", "{}")])
+    parent = None if origin is None else source.id
+    yield Put("add_info", [(head.session, name, None, parent, 0, "{}", "{}")])
     return (yield from publish(stage, target, mark))
 
 

@@ -26,6 +26,7 @@ from plait.errors import (
     SessionDeletedError,
     StaleValueError,
     UsageError,
+    no_session,
 )
 from plait.logic.ids import STAGE_PREFIX, is_hidden
 from plait.logic.usage import added as added_usage
@@ -347,7 +348,7 @@ class ModelStore:
         life = self._find(session)
         hidden = self.stage(target)
         copied = self._lives[_key(hidden)]
-        copied.name, copied.parent_id = name, session.id
+        copied.name, copied.parent_id = name, session.id if life is not None else None
         for row in _path_rows(life, life.leaf if at is None else at) if life else []:
             trail = (*copied.place, (0, row.seq))
             copied.rows[row.new.id] = _Row(row.new, row.seq, copied.leaf, row.created_at_us, trail, row.kind)
@@ -436,7 +437,7 @@ class ModelStore:
         """A hidden session for up to `count` messages that are to be added to `target`, which exists."""
         self._fence(target)
         if self._find(target) is None:
-            raise NotFoundError(f"there is no session {target.id!r} to add to")
+            raise no_session(target.id, " to add to")
         self._stages += 1
         hidden = SessionRef(target.scope, f"{STAGE_PREFIX}{self._stages}")
         counters = self._counters[_key(target)]
@@ -615,7 +616,7 @@ class ModelStore:
         self._fence(session)
         life = self._look(session)
         if life is None:
-            raise NotFoundError(f"there is no session {session.id!r} to lay an overlay on")
+            raise no_session(session.id, " to lay an overlay on")
         if overlay.id in life.overlays:
             self._find(session)
             return OverlayAdded(_overlay(life, life.overlays[overlay.id]), inserted=False)

@@ -167,6 +167,7 @@ class FaultVFS(apsw.VFS):
     # -- what SQLite calls
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        """Open a file, whose calls are steps as well."""
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         self.step("xOpen", path)
         file = FaultFile(self, name, flags)
@@ -178,12 +179,14 @@ class FaultVFS(apsw.VFS):
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
+        """Remove a file, also what a power cut would leave of it."""
         self.step("xDelete", filename)
         super().xDelete(filename, syncdir)
         with self._lock:
             self._disks.pop(filename, None)
 
     def xAccess(self, pathname: str, flags: int) -> bool:
+        """Say whether a file is there."""
         self.step("xAccess", pathname)
         return super().xAccess(pathname, flags)
 

@@ -80,6 +80,8 @@ class AsyncCopyTests(AsyncStoreCase):
 
     async def test_fork_of_nothing_copies_nothing(self, store: AsyncStore) -> None:
         assert await store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 0
+        info = await store.info(self.ref("copy"))
+        assert info is not None and info.parent_id is None, "a fork names a session that never was as its parent"
 
     async def test_fork_of_many_messages(self, store: AsyncStore) -> None:
         ids = [f"m{n}" for n in range(2500)]

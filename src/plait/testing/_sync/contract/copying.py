@@ -80,6 +80,8 @@ class CopyTests(StoreCase):
 
     def test_fork_of_nothing_copies_nothing(self, store: Store) -> None:
         assert store.fork(self.ref(), self.ref("copy"), at=None, created_at_us=now_us()) == 0
+        info = store.info(self.ref("copy"))
+        assert info is not None and info.parent_id is None, "a fork names a session that never was as its parent"
 
     def test_fork_of_many_messages(self, store: Store) -> None:
         ids = [f"m{n}" for n in range(2500)]

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from types import TracebackType
 from typing import Any
 
 log = logging.getLogger("plait")
+
+
+@contextmanager
+def tidying(what: str) -> Generator[None]:
+    """Around what tidies up after something is done, or has failed: a failure of its own changes neither.
+
+    It is logged, and what is left is found by the next sweep. An interrupt or a cancellation goes out.
+    """
+    try:
+        yield
+    except Exception as error:
+        log.warning("%s failed, and is left to the next sweep: %s: %s", what, type(error).__name__, error)
 
 
 class Telemetry:

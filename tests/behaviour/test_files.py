@@ -588,3 +588,29 @@ def test_a_cursor_from_before_a_backup_was_put_back_is_refused_while_it_is_ahead
         cursor = sessions.cursor()
         chat.append(plait.user("and on", id="on"))
         assert [change.ids for change in sessions.changes(after=cursor).changes] == [("on",)]
+
+
+NO_DESCRIPTORS = """
+import resource
+with plait.open(sys.argv[1]) as sessions:
+    sessions.session("chat").append(plait.user("a"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+for path in sys.argv[1:]:
+    try:
+        plait.open(path).open()
+    except plait.StoreUnavailableError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
+def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_blamed_on_its_permissions(tmp_path: Path) -> None:
+    told = run(NO_DESCRIPTORS, tmp_path / "a.db", tmp_path / "new.db").splitlines()
+    assert len(told) == 2
+    assert all("too many files are open" in line and "permissions" not in line for line in told)

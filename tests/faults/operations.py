@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import apsw
 import pytest
 from msgspec.structs import replace
 
 from plait.model import LEAF, Json, Usage
 from plait.store._sync.abilities import merging, stating
 from plait.store._sync.port import Accounting, Contextual, Leasable, Overlaying, Recording, Restamping, Store
+from plait.store._sync.store import PlanStore
 from plait.store.plans import removal
 from plait.store.protocol import Chain, Fence, Graft, NewMessage, NewOverlay, NewRecords, Scope, SessionRef
+from plait.store.sqlite.connection import Settings
+from plait.store.sqlite.driver import SQLiteDriver
 from tests.stores import message, open_sqlite, plain, read_path
 
 SCOPE = Scope("tenant", "owner")
 NOW = 1_800_000_000_000_000
+DAY_US = 24 * 3600 * 1_000_000
 PICTURE, OTHER = b"a picture" * 9000, b"another"
 SLICE_BYTES = 20_000
 """Short slices, so that a message of several is not a slow one."""
@@ -206,3 +212,36 @@ def outcomes(operation: Callable[[Store], Any], prepared: Path, folder: Path) ->
     after = everything(store)
     store.close()
     return before, after
+
+
+def sweep(file: Path) -> None:
+    """Clear away what operations that failed, or a dead process, left behind, two days later."""
+    later = max(NOW, time.time_ns() // 1000) + 2 * DAY_US
+    store = PlanStore(SQLiteDriver(Settings(str(file))), clock=lambda: later)
+    store.open()
+    store.sweep()
+    store.close()
+    for question in LEFTOVERS:
+        assert counted(file, question) == 0, question
+
+
+def counted(file: Path, question: str) -> int:
+    """What a question of the file itself is answered: a number."""
+    connection = apsw.Connection(str(file))
+    try:
+        return cast("int", connection.execute(question).fetchall()[0][0])
+    finally:
+        connection.close()
+
+
+LEFTOVERS = [
+    "SELECT count(*) FROM purge",
+    "SELECT count(*) FROM removal",
+    "SELECT count(*) FROM removal_range",
+    "SELECT count(*) FROM session WHERE live AND id GLOB 'plait:stage:*'",
+    "SELECT count(*) FROM upload",
+    "SELECT count(*) FROM strand WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
+    "SELECT count(*) FROM overlay WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
+    "SELECT count(*) FROM overlay_range WHERE overlay NOT IN (SELECT overlay FROM overlay)",
+    "SELECT count(*) FROM compaction_claim WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
+]

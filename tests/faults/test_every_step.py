@@ -6,22 +6,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from plait.store._sync import store as stores
-from plait.store._sync.store import PlanStore
 from plait.store.plans import removal, stage
-from plait.store.sqlite.connection import Settings
-from plait.store.sqlite.driver import SQLiteDriver
 from plait.testing.faults import FaultVFS, invariants
 from plait.testing.faults.vfs import Call
 from tests.dose import dose
-from tests.faults.operations import NOW, OPERATIONS, everything, outcomes
+from tests.faults.operations import OPERATIONS, everything, outcomes, sweep
 from tests.stores import open_sqlite
 
 STEPS: tuple[Call, ...] = ("xWrite", "xSync", "xTruncate", "xDelete")
-DAY_US = 24 * 3600 * 1_000_000
 HARMLESS = {"stale overlays"}
 RESERVING = {"import into a session", "import a branch that others had begun"}
 """They take their numbers first, so that a second try has higher ones."""
@@ -86,28 +81,3 @@ def check(name: str, file: Path, before: Any, after: Any) -> None:
 def leaf_ids(told: list[Any]) -> list[str]:
     """The ids of the session's leaves in what `everything` told."""
     return [leaf[0] for leaf in told[4]]
-
-
-def sweep(file: Path) -> None:
-    """Clear away what the dead process left, two days later."""
-    store = PlanStore(SQLiteDriver(Settings(str(file))), clock=lambda: NOW + 2 * DAY_US)
-    store.open()
-    store.sweep()
-    store.close()
-    connection = apsw.Connection(str(file))
-    for question in LEFTOVERS:
-        assert connection.execute(question).fetchall() == [(0,)], question
-    connection.close()
-
-
-LEFTOVERS = [
-    "SELECT count(*) FROM purge",
-    "SELECT count(*) FROM removal",
-    "SELECT count(*) FROM removal_range",
-    "SELECT count(*) FROM session WHERE live AND id GLOB 'plait:stage:*'",
-    "SELECT count(*) FROM upload",
-    "SELECT count(*) FROM strand WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
-    "SELECT count(*) FROM overlay WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
-    "SELECT count(*) FROM overlay_range WHERE overlay NOT IN (SELECT overlay FROM overlay)",
-    "SELECT count(*) FROM compaction_claim WHERE incarnation NOT IN (SELECT incarnation FROM session WHERE live)",
-]

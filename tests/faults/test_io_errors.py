@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
-from plait.errors import StoreError
+import plait
+from plait.errors import StoreError, StoreUnavailableError
 from plait.model import LEAF
 from plait.store._sync.port import Store
 from plait.testing.faults import FaultVFS, invariants
@@ -53,8 +56,7 @@ def test_an_operation_is_whole_or_absent(
         fired = vfs.fired
         vfs.reset()
         found = everything(store)
-        assert found in (before, after), f"half done at step {nth}"
-        assert failed or found == after, f"acknowledged at step {nth}, but not there"
+        assert found == (before if failed else after), f"{'not undone' if failed else 'not all done'} at step {nth}"
         go_on(store, file, found)
         if not fired:
             break
@@ -159,3 +161,101 @@ def survivors(file: Path, ids: list[str]) -> list[str]:
     store.append(ref("new"), [new("after the cut")], parent=LEAF)
     store.close()
     return found
+
+
+def test_a_doctor_that_cannot_mend_says_why(vfs: FaultVFS, prepared: Path, tmp_path: Path) -> None:
+    """A full disk undoes the whole transaction, so that nothing is left to be rolled back."""
+    damaged = apsw.Connection(str(prepared))
+    damaged.execute("DELETE FROM activity; DELETE FROM message_id")
+    damaged.close()
+    told: list[str] = []
+    nth, fired = 0, True
+    while fired:
+        nth += 1
+        file = Path(shutil.copy(prepared, tmp_path / f"{nth}.db"))
+        store = open_sqlite(file)
+        store.get(ref(), "a")
+        vfs.reset()
+        vfs.fail("xWrite", error="FULL", nth=nth, times=1_000_000)
+        try:
+            store.doctor(fix=True)
+        except StoreUnavailableError as error:
+            told.append(str(error))
+        fired = bool(vfs.fired)
+        vfs.reset()
+        store.doctor(fix=True)
+        assert store.doctor(fix=True) == []
+        store.close()
+    assert len(told) > 1 and all("the disk is full" in text for text in told)
+
+
+def test_a_store_in_memory_goes_on_after_a_backup_that_failed(vfs: FaultVFS, tmp_path: Path) -> None:
+    with plait.open(":memory:") as sessions:
+        sessions.session("c").append(plait.user("a"))
+        vfs.fail("xWrite", error="FULL", times=1_000_000)
+        with pytest.raises(StoreUnavailableError, match="the disk is full"):
+            sessions.backup(tmp_path / "backup.db")
+        vfs.reset()
+        assert len(list(sessions.session("c").history())) == 1
+        sessions.backup(tmp_path / "backup.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["backup.db"]
+
+
+PAGES = [new(f"m{n}", "w" * 1_000_000) for n in range(20)]
+"""Enough for two checkpoints."""
+
+
+@pytest.fixture
+def unhandled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What threads have raised that nobody caught."""
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    return raised
+
+
+def test_a_checkpoint_that_cannot_open_the_file_is_made_up_for(
+    vfs: FaultVFS, tmp_path: Path, unhandled: list[object]
+) -> None:
+    file = tmp_path / "a.db"
+    store = open_sqlite(file)
+    store.append(ref(), PAGES[:1], parent=LEAF)
+    vfs.fail("xOpen", error="CANTOPEN", suffix=".db", times=1_000_000)
+    for message in PAGES[1:10]:
+        store.append(ref(), [message], parent=LEAF)
+    checkpoint(store).join()
+    assert vfs.fired and not unhandled
+    before = file.stat().st_size
+    vfs.reset()
+    for message in PAGES[10:]:
+        store.append(ref(), [message], parent=LEAF)
+    checkpoint(store).join()
+    assert file.stat().st_size > before + 10_000_000
+    store.close()
+    assert not unhandled and invariants(file) == []
+
+
+def test_a_checkpoint_for_which_there_is_no_thread_fails_no_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+    refused: list[str] = []
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "plait-checkpoint":
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    store = open_sqlite(tmp_path / "a.db")
+    for message in PAGES[:10]:
+        assert store.append(ref(), [message], parent=LEAF)[0].inserted
+    store.close()
+    assert refused and invariants(tmp_path / "a.db") == []
+
+
+def checkpoint(store: Any) -> threading.Thread:
+    """The thread of the newest checkpoint."""
+    thread = store.driver._writer._checkpoint_thread
+    assert isinstance(thread, threading.Thread)
+    return thread

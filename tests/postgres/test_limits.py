@@ -117,7 +117,9 @@ def test_a_write_that_others_keep_getting_in_the_way_of_is_tried_up_to_the_bound
     assert refusing.tries() == running.MAX_TRIES
     assert pauses == [*range(1, running.MAX_TRIES)]
     refusing.refuse(running.MAX_TRIES, state)
-    with pytest.raises(StoreBusyError, match="others wrote the same rows again and again; nothing was written") as told:
+    with pytest.raises(
+        StoreBusyError, match="others wrote the same rows again and again; what was being written has been undone"
+    ) as told:
         update(face, refusing.url, "never")
     assert told.value.retryable and refusing.tries() == running.MAX_TRIES
     with plait.open(refusing.url) as sessions:

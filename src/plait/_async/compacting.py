@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import secrets
 import time
@@ -354,9 +353,14 @@ class AsyncCompactor:
         """Let go of the claim, so that another may compact; what goes on without it can still be given up."""
         token, self._claimed = self._claimed, None
         await self._keeping.stop()
-        if token is not None:
-            with contextlib.suppress(SessionDeletedError):
-                await overlaying(self._store).release_compaction(self._ref, token)
+        if token is None:
+            return
+        try:
+            await overlaying(self._store).release_compaction(self._ref, token)
+        except SessionDeletedError:
+            pass
+        except PlaitError as error:  # it runs out by itself; what was compacted stands
+            log.warning("the claim to compact session %r could not be given back: %s", self._ref.id, error)
 
     async def _path(self, leaf: Parent) -> Path | None:
         return await self._store.path(self._ref, leaf)

@@ -13,6 +13,7 @@ from plait import jsontext, times
 from plait._async.importing import stage_part
 from plait._async.keeping import Bringing, versions
 from plait._async.recording import Place, listing
+from plait.diagnostics import tidying
 from plait.errors import ConflictError, CorruptError, NotFoundError, PlaitError, StaleValueError, UsageError, no_session
 from plait.logic import media
 from plait.logic.chains import Chain
@@ -211,7 +212,8 @@ class AsyncCopying:
         await self._describe(hidden, info)
         await self._read_rest(self.source, reading, info, leaf, left_out)
         if await self._read_back(hidden) != reading.digest:
-            await target.discard(hidden.ref)
+            with tidying(f"giving up a copy of session {info.id!r}"):
+                await target.discard(hidden.ref)
             return None
         await target.publish(hidden.ref, self.target.ref, active_at_us=times.to_us(info.active_at))
         return Copied(info.id, True, reading.messages, reading.messages, tuple(reading.lost), True)
@@ -323,7 +325,8 @@ class AsyncCopying:
             if inserted:
                 await store.merge(stage, ref, grafts, leaf)
         finally:
-            await store.discard(stage)
+            with tidying(f"giving up what was staged for session {ref.id!r}"):
+                await store.discard(stage)
         there = {overlay.id for overlay in await self.target.overlays()}
         left_out = await self._lay(reading, partial(self._lay_by_ids, there))
         await self._bring_values(self.target, reading)

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from plait import times
 from plait._async import keeping, recording
+from plait.diagnostics import tidying
 from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.chains import ENTRY, OVERLAY, Chain, Dated, Overlaid, Transcript, chains, each
@@ -79,7 +80,8 @@ async def _into_new(
         await _describe(store, stage, transcript, at_us)
         await store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
-        await store.discard(stage)
+        with tidying(f"giving up an import into session {target.id!r}"):
+            await store.discard(stage)
         raise
     return Imported(target.id, True, inserted, 0)
 
@@ -144,7 +146,8 @@ async def _into_existing(
         if inserted:
             await store.merge(stage, target, grafts, transcript.leaf)
     finally:
-        await store.discard(stage)  # nothing is left of it after a merge
+        with tidying(f"giving up what was staged for session {target.id!r}"):
+            await store.discard(stage)  # nothing is left of it after a merge
     return Imported(target.id, False, inserted, existing)
 
 

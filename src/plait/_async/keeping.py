@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, cast
 
 from plait import times
-from plait.errors import PlaitError
+from plait.errors import PlaitError, StoreError
 from plait.logic.chains import VALUE, KeptValue, Valued, each
 from plait.model import Value
 from plait.pauses import pause_async
@@ -102,6 +102,8 @@ class Bringing:
                 created_at_us=at,
                 least_version=value.version,
             )
+        except StoreError:  # it says nothing of the value: a full disk, a lock
+            raise
         except PlaitError as error:
             return error
         return None

@@ -10,6 +10,7 @@ from typing import Final
 
 from plait import times
 from plait._async.keeping import bring_in
+from plait.diagnostics import tidying
 from plait.logic.prepare import Given, Rules, prepare
 from plait.model import COMPACTION_KEY, ENDED_KEY, USAGE_KEY, Json, SessionInfo, Value, assistant
 from plait.store._async.abilities import contextual
@@ -55,7 +56,8 @@ async def go_on(
         await bring_in(store, stage, _Carried([value async for value in _current(store, old)]), at_us)
         await store.publish(stage, target, note=(old, ended("compaction", times.from_us(at_us).isoformat())))
     except BaseException:
-        await store.discard(stage)
+        with tidying(f"giving up what was to go on from session {old.id!r}"):
+            await store.discard(stage)
         raise
 
 

@@ -13,6 +13,7 @@ from plait import jsontext, times
 from plait._sync.importing import stage_part
 from plait._sync.keeping import Bringing, versions
 from plait._sync.recording import Place, listing
+from plait.diagnostics import tidying
 from plait.errors import ConflictError, CorruptError, NotFoundError, PlaitError, StaleValueError, UsageError, no_session
 from plait.logic import media
 from plait.logic.chains import Chain
@@ -211,7 +212,8 @@ class Copying:
         self._describe(hidden, info)
         self._read_rest(self.source, reading, info, leaf, left_out)
         if self._read_back(hidden) != reading.digest:
-            target.discard(hidden.ref)
+            with tidying(f"giving up a copy of session {info.id!r}"):
+                target.discard(hidden.ref)
             return None
         target.publish(hidden.ref, self.target.ref, active_at_us=times.to_us(info.active_at))
         return Copied(info.id, True, reading.messages, reading.messages, tuple(reading.lost), True)
@@ -323,7 +325,8 @@ class Copying:
             if inserted:
                 store.merge(stage, ref, grafts, leaf)
         finally:
-            store.discard(stage)
+            with tidying(f"giving up what was staged for session {ref.id!r}"):
+                store.discard(stage)
         there = {overlay.id for overlay in self.target.overlays()}
         left_out = self._lay(reading, partial(self._lay_by_ids, there))
         self._bring_values(self.target, reading)

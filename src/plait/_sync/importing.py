@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from plait import times
 from plait._sync import keeping, recording
+from plait.diagnostics import tidying
 from plait.errors import ConflictError, NotFoundError, UsageError
 from plait.logic import arguments, overlays
 from plait.logic.chains import ENTRY, OVERLAY, Chain, Dated, Overlaid, Transcript, chains, each
@@ -79,7 +80,8 @@ def _into_new(
         _describe(store, stage, transcript, at_us)
         store.publish(stage, target, active_at_us=_last_active(transcript, entries))
     except BaseException:
-        store.discard(stage)
+        with tidying(f"giving up an import into session {target.id!r}"):
+            store.discard(stage)
         raise
     return Imported(target.id, True, inserted, 0)
 
@@ -144,7 +146,8 @@ def _into_existing(
         if inserted:
             store.merge(stage, target, grafts, transcript.leaf)
     finally:
-        store.discard(stage)  # nothing is left of it after a merge
+        with tidying(f"giving up what was staged for session {target.id!r}"):
+            store.discard(stage)  # nothing is left of it after a merge
     return Imported(target.id, False, inserted, existing)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from plait.diagnostics import tidying
 from plait.store.driver import Driver
 from plait.store.plans import change, removal
 from plait.store.plans.common import Mark
@@ -33,12 +34,12 @@ async def _staged(driver: Driver, session: SessionRef, doomed: removal.Doomed, m
     if number is None:
         return False
     try:
-        gone = await _noted(driver, number, doomed) and await driver.write_async(
+        return await _noted(driver, number, doomed) and await driver.write_async(
             partial(removal.take_away, session, number, doomed, mark)
         )
     finally:
-        await purge(driver, number)
-    return gone
+        with tidying(f"removing the rows of a big delete in session {session.id!r}"):
+            await purge(driver, number)
 
 
 async def _noted(driver: Driver, number: int, doomed: removal.Doomed) -> bool:

@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Literal
 
 from plait import chance
+from plait.diagnostics import tidying
 from plait.errors import UnsupportedError
 from plait.logic.ids import STAGE_PREFIX
 from plait.logic.values import check_operation
@@ -37,6 +39,7 @@ from plait.pauses import aside_async
 from plait.store._async import removing
 from plait.store._async.port import AsyncRest
 from plait.store.driver import Driver
+from plait.store.plan import Plan
 from plait.store.plans import (
     append,
     attachments,
@@ -79,6 +82,9 @@ from plait.store.protocol import (
 )
 
 PURGE_ROWS = 1000
+SHARE = 8
+"""In how many transactions what removes something of its own also removes what others have left."""
+
 STAGE_LIFE_US = 3600 * 1_000_000
 """A stage that nobody has published for an hour was left behind by a crash."""
 
@@ -184,15 +190,15 @@ class AsyncPlanStore:
             gone = await self.driver.write_async(partial(change.delete, session, ids, mark, at_most_bytes))
             if gone is not None:
                 return gone
-        try:
-            return await removing.delete(self.driver, session, ids, mark)
-        finally:
-            await self._purge_removals(mark.at_us)
+        deleted = await removing.delete(self.driver, session, ids, mark)
+        await self._tidy(session, ())
+        return deleted
 
     async def clear(self, session: SessionRef) -> bool:
-        if await self.driver.write_async(partial(change.clear, session, self._mark())) is None:
+        old = await self.driver.write_async(partial(change.clear, session, self._mark()))
+        if old is None:
             return False
-        await self._purge()
+        await self._tidy(session, (old,))
         return True
 
     async def checkout(self, session: SessionRef, id: str | None, *, expect: Expect | None = None) -> bool:
@@ -302,10 +308,10 @@ class AsyncPlanStore:
         return await self.driver.read_async(partial(catalogue.scopes, after, limit))
 
     async def delete_session(self, session: SessionRef, *, version: int | None = None) -> bool:
-        step = partial(catalogue.delete_session, session, self._mark(), version)
-        if await self.driver.write_async(step) is None:
+        old = await self.driver.write_async(partial(catalogue.delete_session, session, self._mark(), version))
+        if old is None:
             return False
-        await self._purge()
+        await self._tidy(session, old)
         return True
 
     # -- overlays --------------------------------------------------------------
@@ -516,7 +522,9 @@ class AsyncPlanStore:
     async def stage(
         self, target: SessionRef, *, created_at_us: int | None = None, token: str | None = None
     ) -> SessionRef:
-        await self._sweep_stages(self._clock())
+        with tidying("sweeping up what was staged and never published"):
+            if await self._give_up_stages(self._clock()):
+                await self._purge(self._clock(), SHARE)
         hidden = _hidden(target, token)
         await self.driver.write_async(partial(staging.begin, hidden, target, self._mark(), created_at_us))
         return hidden
@@ -551,7 +559,7 @@ class AsyncPlanStore:
     async def discard(self, stage: SessionRef) -> None:
         old = await self.driver.write_async(partial(staging.discard, stage))
         if old is not None:
-            await self._purge()
+            await self._tidy(stage, old)
 
     async def fork(
         self, session: SessionRef, target: SessionRef, *, at: str | None, created_at_us: int, name: str | None = None
@@ -565,7 +573,8 @@ class AsyncPlanStore:
                 partial(staging.publish_copy, session, path, hidden, target, name, self._mark(created_at_us))
             )
         except BaseException:
-            await self.discard(hidden)
+            with tidying(f"giving up a fork of session {session.id!r}"):
+                await self.discard(hidden)
             raise
         return copied
 
@@ -589,33 +598,50 @@ class AsyncPlanStore:
             step = partial(values.copy_step, session, hidden, place, self._mark())
             place, done = await self.driver.write_async(step, values.COPY_BYTES)
 
-    async def _purge(self) -> bool:
-        """Remove what lives that are over have left, a bounded transaction at a time; whether there was any."""
-        lives = await self.driver.read_async(staging.purges)
-        for incarnation, where in lives:
-            while await self.driver.write_async(partial(change.purge_step, where, incarnation, PURGE_ROWS)):
-                pass
-        await self._purge_removals(self._clock())
-        return bool(lives)
+    async def _tidy(self, ref: SessionRef, lives: Sequence[int]) -> None:
+        """Remove what lives of a session that are over have left, and some of what others have.
 
-    async def _purge_removals(self, now_us: int) -> int:
-        """Remove what big deletes have taken away, and give up those that a crash left unfinished."""
-        found = await self.driver.read_async(partial(removal.leftovers, now_us - STAGE_LIFE_US))
-        for number in found:
-            await removing.purge(self.driver, number)
-        return len(found)
+        What they said was taken away by the commit before, which stands whatever becomes of this.
+        """
+        with tidying(f"removing what was deleted of session {ref.id!r}"):
+            for life in lives:
+                while await self.driver.write_async(partial(change.purge_step, ref, life, PURGE_ROWS)):
+                    pass
+            await self._purge(self._clock(), SHARE)
+
+    async def _purge(self, now_us: int, transactions: float = inf) -> int:
+        """Remove what is left to be removed, in at most so many transactions; answers how much there was."""
+        left = await self._left(now_us)
+        for step in left:
+            while transactions > 0:
+                transactions -= 1
+                if not await self.driver.write_async(step):
+                    break
+        return len(left)
+
+    async def _left(self, now_us: int) -> list[Callable[[], Plan[bool]]]:
+        """What removes lives that are over, what big deletes took away, and those that a crash left unfinished."""
+        lives = await self.driver.read_async(staging.purges)
+        numbers = await self.driver.read_async(partial(removal.leftovers, now_us - STAGE_LIFE_US))
+        return [
+            *(partial(change.purge_step, where, life, PURGE_ROWS) for life, where in lives),
+            *(partial(removal.purge_step, number, removal.PART) for number in numbers),
+        ]
 
     async def sweep(self) -> int:
         """Finish what crashes left behind: purges, stages nobody published, payloads nobody claimed."""
         now_us = self._clock()
-        done = await self._purge_removals(now_us) + int(await self._purge())
-        done += await self._sweep_stages(now_us)
-        return done + await self.driver.write_async(partial(attachments.sweep, now_us))
+        done = await self._purge(now_us)
+        stages = await self._give_up_stages(now_us)
+        if stages:
+            await self._purge(now_us)
+        return done + stages + await self.driver.write_async(partial(attachments.sweep, now_us))
 
-    async def _sweep_stages(self, now_us: int) -> int:
+    async def _give_up_stages(self, now_us: int) -> int:
+        """Leave stages that nobody finished to the purge; answers how many."""
         found = await self.driver.read_async(partial(staging.abandoned, now_us - STAGE_LIFE_US))
         for tenant, owner, id in found:
-            await self.discard(SessionRef(Scope(tenant, owner), id))
+            await self.driver.write_async(partial(staging.discard, SessionRef(Scope(tenant, owner), id)))
         return len(found)
 
     # -- attachments -----------------------------------------------------------
@@ -623,7 +649,8 @@ class AsyncPlanStore:
     async def put_attachment(
         self, scope: Scope, chunks: AsyncIterator[bytes], *, upload: str, now_us: int
     ) -> tuple[bytes, int]:
-        await self.driver.write_async(partial(attachments.sweep, now_us))
+        with tidying("sweeping up attachments that nobody came for"):
+            await self.driver.write_async(partial(attachments.sweep, now_us))
         begin = partial(attachments.begin, scope, upload, now_us)
         number: int | None = None  # until the source, which may be none, has given a piece
         digest, size, n = hashlib.sha256(), 0, 0

@@ -215,15 +215,15 @@ def _order(place: ListCursor) -> tuple[int, str]:
     return place.at_us, place.id
 
 
-def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> Plan[int | None]:
-    """Hide a session with all it holds, unless it has left `version`; answers its last life, to be purged."""
+def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> Plan[list[int] | None]:
+    """Hide a session with all it holds, unless it has left `version`; answers its last life and its shelf, to be purged."""
     head = yield from common.take(ref)
     if head is None or version not in (None, head.version):
         return None
     yield Do("drop_activity", (ref.scope.tenant, ref.scope.owner, head.active_at_us // common.BUCKET_US, head.session))
     yield Do("drop_info", (head.session,))
     yield Put("add_purge", [(head.incarnation,)])
-    yield from values.leave(head)
+    shelf = yield from values.leave(head)
     if head.lease_until_us is not None:
         yield from common.end_lease(head)
     yield from common.record(head, "delete session", mark, {})
@@ -231,4 +231,4 @@ def delete_session(ref: SessionRef, mark: Mark, version: int | None = None) -> P
     head.set_path((0, 0, 0))
     head.set_hidden((0, 0, 0))
     head.moved()
-    return head.incarnation
+    return [head.incarnation, *shelf]

@@ -37,25 +37,26 @@ def _free(target: SessionRef) -> Plan[None]:
         raise ConflictError(f"session {target.id!r} exists already; choose another id", session_id=target.id)
 
 
-def discard(stage: SessionRef) -> Plan[int | None]:
-    """Give a hidden session up, leaving no tombstone; answers its incarnation, to be purged."""
+def discard(stage: SessionRef) -> Plan[list[int] | None]:
+    """Give a hidden session up, leaving no tombstone; answers its life and its shelf, to be purged."""
     head: Head | None = yield Take(stage)
     if head is None:
         return None
     yield Put("add_purge", [(head.incarnation,)])
-    yield from forget(stage, head)
-    return head.incarnation
+    shelf = yield from forget(stage, head)
+    return [head.incarnation, *shelf]
 
 
-def forget(stage: SessionRef, head: Head) -> Plan[None]:
-    """Remove all rows that say a hidden session ever was; its messages are somebody else's care."""
-    yield from values.leave(head)
+def forget(stage: SessionRef, head: Head) -> Plan[list[int]]:
+    """Remove all rows that say a hidden session ever was; its messages are somebody else's care, its shelf is answered."""
+    shelf = yield from values.leave(head)
     yield Do("drop_shelf", (head.session,))
     yield Do("drop_info", (head.session,))
     yield Do("drop_changes", (head.session,))
     yield Do("drop_pulse", (head.session,))
     yield Do("drop_session", (head.session,))
     yield Forget(stage)
+    return shelf
 
 
 def publish(

@@ -388,12 +388,16 @@ def _prune(number: int, newest: int, before_us: int | None, keep: int | None) ->
 # -- the end of a life ---------------------------------------------------------
 
 
-def leave(head: Head) -> Plan[None]:
-    """Leave the shelf of a session that is deleted to the purge; versions go on after those it gave out."""
+def leave(head: Head) -> Plan[list[int]]:
+    """Leave the shelf of a session that is deleted to the purge; answers it, if there is one.
+
+    Versions go on after those it gave out.
+    """
     rows: Sequence[Row] = yield Ask("find_shelf", (head.session,))
     if rows:
         yield Put("add_purge", [(rows[0][0],)])
         yield Do("leave_shelf", (head.version, head.session))
+    return [shelf for shelf, *_ in rows]
 
 
 def purge_step(shelf: int, limit: int) -> Plan[bool]:

@@ -9,8 +9,8 @@ from plait.errors import CorruptError, PlaitError, SchemaError, StoreBusyError, 
 from plait.store.postgres.evidence import Overtaken, Unknown, Unsure
 
 _BUSY = "others held the session's row past the wait limit; try again, or raise busy_timeout_s"
-_CONFLICT = "others wrote the same rows again and again; nothing was written: try again"
-_SLOW = "a statement took longer than is allowed, or was cancelled; nothing was written"
+_CONFLICT = "others wrote the same rows again and again; what was being written has been undone: try again"
+_SLOW = "a statement took longer than is allowed, or was cancelled; what was being written has been undone"
 _GONE = (
     "the connection to the server was lost, or could not be made; nothing is known to have been written. "
     "If it never could, check the URL: host, port, and whether the server runs"
@@ -24,8 +24,8 @@ _UNKNOWN = (
     "or may be yet. Give the same message id again, or read the session, to find out; a message without an id of yours "
     "is stored twice if it is appended again"
 )
-_FULL = "the server has no room or no memory left; nothing was written"
-_DENIED = "the server does not let this user do that; nothing was written: check its privileges"
+_FULL = "the server has no room or no memory left; what was being written has been undone"
+_DENIED = "the server does not let this user do that; what was being written has been undone: check its privileges"
 _DAMAGED = "the server says that its data are damaged"
 _OTHER_SCHEMA = "the tables are not those that this version of plait makes"
 
@@ -84,7 +84,7 @@ def _kind(error: BaseException) -> tuple[type[StoreError], str]:
     if found is not None:
         return found
     if isinstance(error, MemoryError):
-        return StoreUnavailableError, "memory ran out; nothing was written"
+        return StoreUnavailableError, "memory ran out; what was being written has been undone"
     if isinstance(error, OSError) or (
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state
     ):

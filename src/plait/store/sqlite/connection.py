@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
 from typing import Literal, TypeVar
 
 import apsw
@@ -122,11 +123,12 @@ def sync(settings: Settings) -> None:
     That commit syncs the whole log (or the file, where there is no log). It is SQLite that syncs, for
     a descriptor of ours would drop its locks on the file when closed.
     """
-    with closing(open_writer(replace(settings, durability="strict"))) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with (
+        closing(open_writer(replace(settings, durability="strict"))) as connection,
+        transaction(connection, "BEGIN IMMEDIATE"),
+    ):
         # Written even if it is the same: SQLite compares rows, not the header.
         connection.execute(f"PRAGMA user_version = {_version(connection)}")
-        connection.execute("COMMIT")
 
 
 def open_reader(settings: Settings, *, wait: bool = True) -> apsw.Connection:
@@ -169,6 +171,8 @@ def cannot_open(path: str) -> str:
     """Why a file that SQLite cannot open cannot be opened, as far as can be told."""
     if os.path.isdir(path):
         return f"{path} is a folder; give the path of a database file in it"
+    if _no_descriptors():
+        return f"{path} cannot be opened: too many files are open; close some, or raise the limit (`ulimit -n`)"
     parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
         return f"{path} cannot be opened: the folder {parent} does not exist"
@@ -176,7 +180,29 @@ def cannot_open(path: str) -> str:
         return f"{path} does not exist and cannot be made here: check the path and the permissions of its folder"
     if not os.path.isfile(path):
         return f"{path} is no file but a device or a pipe; give the path of a database file"
-    return f"{path} cannot be opened: check its permissions"
+    return f"{path} cannot be opened: check its permissions, and how many files this process may have open"
+
+
+def _no_descriptors() -> bool:
+    """Whether this process, or the machine, can open no file at all now: SQLite does not say why it could not."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, begin: str = "BEGIN") -> Generator[None]:
+    """Commit what is done inside, or undo it; an error such as a full disk may have undone it already."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def patiently(settings: Settings, step: Callable[[], T]) -> T:
@@ -212,18 +238,12 @@ def _step(connection: apsw.Connection, wanted: Sequence[tuple[int, str]]) -> Non
     """Run those of these migrations that the file has not had yet, in one transaction."""
     if _version(connection) >= wanted[-1][0]:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection, "BEGIN IMMEDIATE"):
         for version, script in wanted:
             if _version(connection) < version:  # nobody else was faster
                 connection.execute(script)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {version}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _version(connection: apsw.Connection) -> int:
@@ -309,13 +329,9 @@ def _check_version(path: str, version: int, application: int) -> None:
 
 def _check(connection: apsw.Connection, path: str) -> str:
     """Refuse what is not ours; in one snapshot, since somebody else may just be making the file."""
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection):
         application = _number(connection, "PRAGMA application_id")
         _check_version(path, _version(connection), application)
         if _number(connection, "SELECT count(*) FROM sqlite_schema") and application != APPLICATION_ID:
             raise SchemaError(f"{path} is a SQLite database of another program; give another path")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
     return str(connection.execute("PRAGMA journal_mode").fetchall()[0][0])

@@ -17,7 +17,7 @@ from plait.store.looking import damage, findings
 from plait.store.plan import Plan
 from plait.store.plans import common, messages
 from plait.store.sqlite import veil
-from plait.store.sqlite.connection import Settings, cannot_open, migrate, patiently
+from plait.store.sqlite.connection import Settings, cannot_open, migrate, patiently, transaction
 from plait.store.sqlite.executor import Executor
 from plait.store.sqlite.stale import stale_texts, stale_values
 from plait.store.sqlite.statements import Statement, load, parse, read
@@ -62,12 +62,11 @@ def _appear(draft: str, path: str) -> None:
 def _copy(connection: apsw.Connection, draft: str) -> None:
     target = apsw.Connection(draft)
     try:
-        connection.execute("BEGIN")  # one snapshot, so that writers in between do not make it begin anew
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        with target.backup("main", connection, "main") as copying:
-            while not copying.done:
-                copying.step(BACKUP_PAGES)
-        connection.execute("ROLLBACK")
+        with transaction(connection):  # one snapshot, so that writers in between do not make it begin anew
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            with target.backup("main", connection, "main") as copying:
+                while not copying.done:
+                    copying.step(BACKUP_PAGES)
         target.execute("PRAGMA journal_mode = DELETE").fetchall()
     finally:
         target.close()
@@ -101,8 +100,7 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
     broken = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
     if broken:
         return [Finding("damaged file", detail) for detail in broken]
-    connection.execute("BEGIN IMMEDIATE" if fix else "BEGIN")
-    try:
+    with transaction(connection, "BEGIN IMMEDIATE" if fix else "BEGIN"):
         found = [*_journal(connection, settings), *_schema(connection, fix)]
         if all(finding.fixed or finding.kind != "missing table" for finding in found):
             veil.look(connection)
@@ -113,10 +111,6 @@ def examine(connection: apsw.Connection, settings: Settings, *, fix: bool) -> li
             found += stale_values(connection, _doctor("inspect.sql"), fix=fix)
             if fix:
                 connection.execute(_doctor("inspect.sql")["mark_pending_behind"].text)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     return found
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 from msgspec import Struct
 
-from plait.errors import ClosedError
+from plait.errors import ClosedError, PlaitError
 from plait.store.plan import Bind, PlanFactory
 from plait.store.sqlite.errors import translate
 from plait.store.sqlite.executor import TooHeavy, Writing
@@ -364,15 +364,19 @@ class Writer:
             if self._closed or (running is not None and running.is_alive()):
                 return
             self._checked_pages = self.wal_pages  # also if it fails: readers or another process are in the way
-            self._checkpoint_thread = threading.Thread(target=self._checkpoint, name="plait-checkpoint", daemon=True)
-            self._checkpoint_thread.start()
+            thread = threading.Thread(target=self._checkpoint, name="plait-checkpoint", daemon=True)
+            try:
+                thread.start()
+                self._checkpoint_thread = thread
+            except RuntimeError as error:  # no thread can be made any more; the writes before stand
+                log.debug("checkpoint put off: %s", error)
 
     def _checkpoint(self) -> None:
         try:
             self._checkpoint_aside()
             with self.gate:
                 self._checkpoint_rest()
-        except apsw.Error as error:  # readers are in the way, or the disk: the log just stays longer
+        except (apsw.Error, PlaitError) as error:  # readers are in the way, or the disk: the log just stays longer
             log.debug("checkpoint put off: %s", error)
 
     def _checkpoint_aside(self) -> None:
@@ -381,8 +385,9 @@ class Writer:
             if self.writing is None:
                 return
             if self._checkpointer is None:
-                self._checkpointer = self.connect().connection
-                self._checkpointer.execute(SYNCED)
+                connection = self.connect().connection
+                connection.execute(SYNCED)
+                self._checkpointer = connection
             self._checkpointing.acquire()  # while the gate is held, or a fork might come in between
         try:
             self._checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -219,10 +219,9 @@ class ModelStore:
         branched = _moved(expect, life, counters, messages)
         if branched and expect is not None:
             parent, activate = expect.leaf_id, False
-        after = _resolve_parent(life, parent)
-        trail = life.place if life and isinstance(parent, Leaf) else life.rows[after].trail if life and after else ()
         if not messages:
             return []
+        after, trail = _start(life, parent, messages[0].id)
         for message in messages:
             if life is None or message.id not in life.rows:
                 self._check_media(session.scope, message)
@@ -926,11 +925,11 @@ class ModelStore:
             return [], []
         known = set(life.rows) if life else set[str]()
         for chain in new.chains:
-            if chain.parent is not None and chain.parent not in known:
-                raise NotFoundError(f"there is no message {chain.parent!r} to append to")
             for message in chain.messages:
                 if message.id in known:
                     raise ConflictError(f"message {message.id!r} is there already", message_id=message.id)
+                if message is chain.messages[0] and chain.parent is not None and chain.parent not in known:
+                    raise NotFoundError(f"there is no message {chain.parent!r} to append to")
                 known.add(message.id)
         if new.leaf is not None and new.leaf not in known:
             raise NotFoundError(f"there is no message {new.leaf!r} to be the leaf")
@@ -1400,12 +1399,15 @@ def _goes_on(life: _Life, leaf: str | None) -> bool:
     return set(life.place) <= set(life.rows[leaf].trail)
 
 
-def _resolve_parent(life: _Life | None, parent: Parent) -> str | None:
+def _start(life: _Life | None, parent: Parent, first: str) -> tuple[str | None, _Trail]:
+    """After what a chain begins, and the places of the path there; its first message may be there, and hang elsewhere."""
     if isinstance(parent, Leaf):
-        return life.leaf if life else None
-    if parent is not None and (life is None or parent not in life.rows):
+        return (life.leaf, life.place) if life else (None, ())
+    if parent is None or (life is not None and first in life.rows):
+        return None, ()
+    if life is None or parent not in life.rows:
         raise NotFoundError(f"append: there is no message {parent!r} to append after")
-    return parent
+    return parent, life.rows[parent].trail
 
 
 def _surviving(life: _Life, id: str | None, gone: set[str]) -> str | None:

@@ -28,7 +28,7 @@ Payload = bytes | bytearray | memoryview | Iterable[bytes] | IO[bytes]
 
 
 class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> object: ...
 
 
 async def pause_async() -> None:
@@ -118,16 +118,34 @@ def settle(answer: object) -> None:
 def pieces(data: Payload) -> Iterator[bytes]:
     """The bytes of a payload in pieces of at most 1 MiB, wherever they come from."""
     if isinstance(data, bytes | bytearray | memoryview):
-        for start in range(0, len(data), PIECE_BYTES):
-            yield bytes(data[start : start + PIECE_BYTES])
+        yield from _cut(data)
     elif _is_readable(data):
-        while piece := data.read(PIECE_BYTES):
-            yield piece
+        while piece := _read(data):
+            yield from _cut(piece)
     elif _is_iterable(data):
         for item in data:
             yield from pieces(item)
     else:
         raise UsageError(f"media is bytes, a binary file or an iterable of bytes, not {type(data).__name__}")
+
+
+def _cut(data: bytes | bytearray | memoryview) -> Iterator[bytes]:
+    for start in range(0, len(data), PIECE_BYTES):
+        yield bytes(data[start : start + PIECE_BYTES])
+
+
+def _read(file: _Readable) -> bytes | bytearray | memoryview:
+    """What a file gives next, empty at its end; only bytes can say that, so anything else is refused."""
+    piece = file.read(PIECE_BYTES)
+    if isinstance(piece, bytes | bytearray | memoryview):
+        return piece
+    if isinstance(piece, str):
+        raise UsageError("media is bytes, and this file gives text; open it in binary mode, as open(path, 'rb') does")
+    if piece is None:
+        raise UsageError("media is bytes, and this file has none yet; give one whose read() waits, or its pieces")
+    if isinstance(piece, Coroutine):
+        piece.close()
+    raise UsageError(f"media is bytes, and read() of this file gave {type(piece).__name__}; give bytes or their pieces")
 
 
 def _is_iterable(data: object) -> TypeGuard[Iterable[bytes]]:

@@ -238,6 +238,9 @@ SOURCES: dict[str, Any] = {
     "tiny pieces": lambda data: (data[n : n + 7] for n in range(0, len(data), 7)),
     "uneven pieces": lambda data: iter([data[:1], b"", data[1:700_000], data[700_000:]]),
     "a pipe that reads short": lambda data: ShortReads(data),
+    "a file that reads more than it was asked for": lambda data: LongReads(data),
+    "a file of views": lambda data: Views(data),
+    "files in a list": lambda data: [io.BytesIO(data[:9]), io.BytesIO(), [data[9:], b""]],
 }
 
 
@@ -249,6 +252,16 @@ class ShortReads(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         return self.rest.read(min(size, 100_003))
+
+
+class LongReads(ShortReads):
+    def read(self, size: int = -1) -> bytes:
+        return self.rest.read()
+
+
+class Views(ShortReads):
+    def read(self, size: int = -1) -> Any:
+        return memoryview(self.rest.read(size))
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 2_500_000])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import plait
 from plait._async.sessions import AsyncSessions
+from tests.behaviour.values import later
 
 
 @pytest.mark.parametrize("after", [-1, -5, -(1 << 33)])
@@ -85,10 +89,43 @@ async def test_an_attachment_that_is_not_what_was_put_is_refused(sessions: Async
         plait.Attachment("zz", "a/b", 1, put.upload)
 
 
-@pytest.mark.parametrize("data", ["text", None, 5, ["text"], [1, 2]])
-async def test_media_that_is_not_bytes_is_refused(sessions: AsyncSessions, data: Any) -> None:
+class Gives:
+    """A file whose `read` answers one thing after another."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+
+    def read(self, size: int) -> object:
+        return self.answers.pop(0)
+
+
+NO_MEDIA: dict[str, Callable[[], Any]] = {
+    "text": lambda: "text",
+    "nothing": lambda: None,
+    "a number": lambda: 5,
+    "a list of text": lambda: ["text"],
+    "a list of numbers": lambda: [1, 2],
+    "text among bytes": lambda: [b"bytes", b"", "text"],
+    "nothing among bytes": lambda: [b"bytes", None],
+    "a text file": lambda: io.StringIO("text"),
+    "an empty text file": lambda: io.StringIO(""),
+    "text files in a list": lambda: [b"bytes", io.StringIO("text")],
+    "a file that has nothing yet": lambda: Gives(None),
+    "a file that has nothing more yet": lambda: Gives(b"bytes", None),
+    "a file that gives numbers": lambda: Gives(0),
+    "a file that is to be awaited": lambda: Gives(later()),
+}
+
+
+@pytest.mark.parametrize("name", NO_MEDIA)
+async def test_media_that_is_not_bytes_is_refused_and_nothing_is_written(
+    sessions: AsyncSessions, file: Path, name: str
+) -> None:
     with pytest.raises(plait.UsageError, match="bytes"):
-        await sessions.put_attachment(data, media_type="a/b")
+        await sessions.put_attachment(NO_MEDIA[name](), media_type="a/b")
+    connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.execute("SELECT (SELECT count(*) FROM upload) + (SELECT count(*) FROM attachment)").get == 0
+    connection.close()
 
 
 async def test_a_fork_with_a_name_that_cannot_be_is_no_fork(sessions: AsyncSessions) -> None:

@@ -624,15 +624,18 @@ class AsyncPlanStore:
         self, scope: Scope, chunks: AsyncIterator[bytes], *, upload: str, now_us: int
     ) -> tuple[bytes, int]:
         await self.driver.write_async(partial(attachments.sweep, now_us))
-        number = await self.driver.write_async(partial(attachments.begin, scope, upload, now_us))
+        begin = partial(attachments.begin, scope, upload, now_us)
+        number: int | None = None  # until the source, which may be none, has given a piece
         digest, size, n = hashlib.sha256(), 0, 0
         async for data in _even(chunks):
+            number = await self.driver.write_async(begin) if number is None else number
             digest.update(data)
             size += len(data)
             await self.driver.write_async(
                 partial(attachments.write, scope, number, n, data, upload, self._clock()), len(data)
             )
             n += 1
+        number = await self.driver.write_async(begin) if number is None else number
         hash = digest.digest()
         await self.driver.write_async(partial(attachments.finish, scope, number, hash, size, upload, self._clock()))
         return hash, size

@@ -624,15 +624,18 @@ class PlanStore:
         self, scope: Scope, chunks: Iterator[bytes], *, upload: str, now_us: int
     ) -> tuple[bytes, int]:
         self.driver.write(partial(attachments.sweep, now_us))
-        number = self.driver.write(partial(attachments.begin, scope, upload, now_us))
+        begin = partial(attachments.begin, scope, upload, now_us)
+        number: int | None = None  # until the source, which may be none, has given a piece
         digest, size, n = hashlib.sha256(), 0, 0
         for data in _even(chunks):
+            number = self.driver.write(begin) if number is None else number
             digest.update(data)
             size += len(data)
             self.driver.write(
                 partial(attachments.write, scope, number, n, data, upload, self._clock()), len(data)
             )
             n += 1
+        number = self.driver.write(begin) if number is None else number
         hash = digest.digest()
         self.driver.write(partial(attachments.finish, scope, number, hash, size, upload, self._clock()))
         return hash, size

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import io
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 
 import plait
 from plait._sync.sessions import Sessions
-from tests.behaviour.values import later
+from tests.behaviour.values import data_url, later
 
 
 @pytest.mark.parametrize("after", [-1, -5, -(1 << 33)])
@@ -176,6 +178,24 @@ class Name(str):
     """A word of somebody's own kind."""
 
 
+class Word(enum.StrEnum):
+    """Words that are found in dicts under their plain spelling: an Enum hashes the name of its member."""
+
+    text = "text"
+    role = "role"
+    OTHER = "other"
+    PICTURE = data_url(b"x")
+
+
+Level = enum.IntEnum("Level", ["ONE"])
+Flag = enum.IntFlag("Flag", ["ONE"])
+Plain = enum.Enum("Plain", ["ONE"])
+
+
+class Half(float, enum.Enum):
+    ONE = 0.5
+
+
 @pytest.mark.parametrize(
     ("value", "remedy"),
     [(Count(1), "plain int"), (Name("x"), "plain str"), ({1}, "list"), (b"x", "base64"), (float("nan"), "null")],
@@ -200,6 +220,56 @@ def test_every_refusal_names_the_place_the_rule_and_the_remedy(
     assert sessions.get("c") is None
 
 
+@pytest.mark.parametrize("value", [Level.ONE, Word.text, Plain.ONE, Flag.ONE, Half.ONE])
+def test_a_member_of_an_enum_is_refused_and_not_converted(sessions: Sessions, value: Any) -> None:
+    """It equals what is read back in its place, and would be that from then on."""
+    chat, odd = sessions.session("c"), {"output": [0, {"score": value}]}
+    text: dict[str, Any] = {"type": "text", "text": "x"}
+    calls: list[tuple[str, Any]] = [
+        ("parts[0].output[1].score", lambda: chat.append({"role": "tool", "parts": [{"type": "t"} | odd]})),
+        ("content[0].output[1].score", lambda: chat.append({"role": "user", "content": [text | odd]})),
+        ("patch.output[1].score", lambda: chat.update_state(odd)),
+        ("metadata.output[1].score", lambda: sessions.create("c", metadata=odd)),
+    ]
+    if isinstance(value, Word):
+        calls += [
+            ("role", lambda: chat.append({"role": value, "parts": [text]})),
+            ("id", lambda: chat.append({"id": value, "role": "user", "parts": [text]})),
+            ("parts[0].type", lambda: chat.append({"role": "user", "parts": [text | {"type": value}]})),
+            ("parts[0].text", lambda: chat.append({"role": "user", "parts": [text | {"text": value}]})),
+            ("parts[0].url", lambda: chat.append({"role": "user", "parts": [{"type": "file", "url": Word.PICTURE}]})),
+            ("content", lambda: chat.append({"role": "user", "content": value})),
+        ]
+    for path, call in calls:
+        with pytest.raises(plait.InvalidMessageError, match="Enum; use its value") as refused:
+            call()
+        assert refused.value.path == path and isinstance(refused.value, TypeError)
+    assert sessions.get("c") is None
+
+
+@pytest.mark.parametrize("key", [Word.text, Word.OTHER, Name("text")])
+def test_a_key_that_is_no_plain_string_is_refused_and_not_converted(sessions: Sessions, key: Any) -> None:
+    chat = sessions.session("c")
+    part: dict[Any, Any] = {"type": "text", "text": "x"}
+    parts: list[dict[Any, Any]] = [
+        {k: v for k, v in part.items() if k != key} | {key: "x"},
+        {"type": "t", "v": {key: 1}},
+    ]
+    for item in parts:
+        with pytest.raises(plait.InvalidMessageError, match="JSON keys are strings") as refused:
+            chat.append({"role": "user", "parts": [item]})
+        assert repr(str.__str__(key)) in str(refused.value)
+    with pytest.raises(plait.InvalidMessageError, match="JSON keys are strings"):
+        chat.append({Word.role: "user", "parts": [part]})
+    assert sessions.get("c") is None
+
+
+def test_dicts_and_lists_of_other_classes_are_what_they_hold(sessions: Sessions) -> None:
+    held = OrderedDict({"b": [1, 2.5, None], "a": OrderedDict({"c": True})})
+    stored = sessions.session("c").append(OrderedDict({"role": "user", "parts": [{"type": "t", "v": held}]}))
+    assert stored.message.parts == [{"type": "t", "v": {"b": [1, 2.5, None], "a": {"c": True}}}]
+
+
 @pytest.mark.parametrize("id", ["", " \n", "\x00", "x" * 600, "\ud800", 5])
 def test_an_id_that_cannot_be_is_named_as_the_place(sessions: Sessions, id: Any) -> None:
     with pytest.raises(plait.InvalidMessageError) as refused:
@@ -222,7 +292,6 @@ def test_an_attachment_where_none_is_looked_for_is_named(sessions: Sessions) -> 
         deep = {"o": deep}
     good = {"type": "file", "url": put}
     messages: dict[str, dict[str, Any]] = {
-        "parts[0].data": {"parts": [{**good, "data": put}]},
         "parts[0].o[0]": {"parts": [{"type": "x", "o": [put]}]},
         "parts[1]" + ".o" * 8 + ".url": {"parts": [good, {"type": "x", **deep}]},
         "metadata.cover": {"parts": [good], "metadata": {"cover": put}},

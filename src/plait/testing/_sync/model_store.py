@@ -28,6 +28,7 @@ from plait.errors import (
     UsageError,
 )
 from plait.logic.ids import STAGE_PREFIX, is_hidden
+from plait.logic.media import whole_text
 from plait.logic.usage import added as added_usage
 from plait.logic.values import check_operation
 from plait.logic.values import prepare as prepare_value
@@ -225,13 +226,13 @@ class ModelStore:
         for message in messages:
             if life is None or message.id not in life.rows:
                 self._check_media(session.scope, message)
-            elif refuse_other and _content(life.rows[message.id].new) != _content(message):
+            elif refuse_other and _differs(life.rows[message.id].new, message):
                 raise ConflictError(f"message {message.id!r} is there already, with other content")
         life = life or self._begin(session, self._now_us())
         written: list[Written] = []
         for message in messages:
             new = message.id not in life.rows
-            differs = not new and _content(life.rows[message.id].new) != _content(message)
+            differs = not new and _differs(life.rows[message.id].new, message)
             if new:
                 event = self._insert(session, life, message, after, trail, kind)
                 if activate:
@@ -270,7 +271,7 @@ class ModelStore:
         self._find(session)
         if life is None or row is None:
             return None
-        changed = _content(row.new) != _content(message)
+        changed = _differs(row.new, message)
         if changed:
             self._keep_media(session.scope, message)
             row.new = message
@@ -1538,6 +1539,14 @@ def _sums(rows: Sequence[_Row]) -> tuple[int, int, int]:
 
 def _within(place: tuple[int, int], range: Range) -> bool:
     return place[0] == range.strand and range.lo <= place[1] <= range.hi
+
+
+def _differs(stored: NewMessage, new: NewMessage) -> bool:
+    """Whether two messages say different things; which of their media is kept beside the text does not count."""
+    if _content(stored) == _content(new):
+        return False
+    text = whole_text(new)
+    return stored.format != new.format or text is None or whole_text(stored) != text
 
 
 def _content(new: NewMessage) -> object:

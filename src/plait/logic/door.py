@@ -34,7 +34,7 @@ def check_exact(message: Mapping[str, Any], text: str, *, name: str = "") -> Non
         raise refused
 
 
-def _is_plain(message: Mapping[str, Any]) -> bool:
+def _is_plain(message: Any) -> bool:
     """Whether all of it is of Python's own types, as far as can be told quickly.
 
     A member of an `Enum` is equal to what is read back in its place. `marshal` refuses it, like all

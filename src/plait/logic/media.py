@@ -96,11 +96,11 @@ def _field(part: dict[str, Any], field: str, value: Any, depth: int, found: list
         return header + _marked(Payload(None, bytes.fromhex(value.hash), value.size, value.upload), found)
     if type(value) is not str:
         return _walk(value, depth + 1, found)
-    header = _header(part, field, value)
-    data = None if header is None else canonical_bytes(value[len(header) :])
-    if header is None or data is None:
+    before = _header(part, field, value)
+    data = None if before is None else canonical_bytes(value[len(before) :])
+    if before is None or data is None:
         return value
-    return header + _marked(Payload(data, hashlib.sha256(data).digest(), len(data), None), found)
+    return before + _marked(Payload(data, hashlib.sha256(data).digest(), len(data), None), found)
 
 
 def _header(part: dict[str, Any], field: str, value: str) -> str | None:

@@ -209,6 +209,20 @@ async def test_a_refusal_on_the_loop_is_the_callers_and_leaves_no_trace(tmp_path
         assert (await chat.append(note("third"))).parent_id == "first"
 
 
+async def test_a_repeat_whose_parent_is_gone_is_known_among_others_that_are_committed_with_it(tmp_path: Path) -> None:
+    """B-043: ids are taken on trust where many share a transaction, also where one of them is refused."""
+    async with plait.open_async(tmp_path / "a.db", durability="process") as sessions:
+        chat = sessions.session("chat")
+        await chat.append_many([note("a"), note("b")])
+        given = {"b": "nobody", "refused": "nobody", **{f"n{n}": "a" for n in range(5)}}
+        calls = [chat.append(note(id), parent=parent) for id, parent in given.items()]
+        again, refused, *new = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(again, plait.Appended) and (again.inserted, again.parent_id) == (False, "a")
+        assert isinstance(refused, plait.NotFoundError)
+        assert [isinstance(result, plait.Appended) and result.parent_id for result in new] == ["a"] * 5
+        assert await chat.get("refused") is None
+
+
 def test_a_lone_caller_goes_on_while_the_log_is_moved_into_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,3 +166,8 @@ BAD_IDS: dict[str, Any] = {
     "a list": ["m"],
 }
 """B-049: what is no id."""
+
+
+async def later() -> bytes:
+    """Bytes that are to be awaited."""
+    return b"later"

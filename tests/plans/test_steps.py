@@ -129,8 +129,9 @@ def test_an_unknown_parent_stops_the_plan_before_it_writes() -> None:
     assert not [step for step in steps if isinstance(step, Put | Do)]
 
 
-def test_an_id_that_is_there_leaves_the_session_as_it_was() -> None:
-    session = head()
+@pytest.mark.parametrize("parent", [LEAF, None, "m4", "nobody"])
+def test_an_id_that_is_there_leaves_the_session_as_it_was_and_asks_for_no_parent(parent: Parent) -> None:
+    session = head(located=False)
     body = message("m10", made=False).body
     row = (key_of(7, 10), "m10", "user", len(body), 4, 0, 0, "", body)
 
@@ -143,7 +144,7 @@ def test_an_id_that_is_there_leaves_the_session_as_it_was() -> None:
         SessionRef(Scope(), "s"),
         [message("m10", made=False)],
         MARK,
-        parent=LEAF,
+        parent=parent,
         expect=None,
         kind="append",
         activate=True,
@@ -152,6 +153,7 @@ def test_an_id_that_is_there_leaves_the_session_as_it_was() -> None:
     (written,), steps = run(plan, answer)
     assert (written.inserted, written.differs, session.changed) == (False, False, False)
     assert not [step for step in steps if isinstance(step, Put | Do)]
+    assert not [step for step in steps if isinstance(step, Ask) and step.query == "find_message"]
 
 
 def test_the_last_seq_is_the_last() -> None:

@@ -351,6 +351,14 @@ def test_an_image_inside_a_tool_output_has_its_fixed_cost() -> None:
     assert IMAGE_TOKENS < cost(part) < IMAGE_TOKENS + 200
 
 
+def test_each_image_inside_a_tool_output_has_its_fixed_cost() -> None:
+    url = "data:image/png;base64," + TWO_MB
+    shots = {"before": url, "after": url, "title": "data: a.png", "more": {"mediaType": "image/png", "data": TWO_MB}}
+    for output in (shots, {"mediaType": "image/png", "url": url, "data": TWO_MB, "thumbnail": {"url": url}}):
+        part = {"type": "tool-shot", "toolCallId": "c", "state": "output-available", "input": {}, "output": output}
+        assert 3 * IMAGE_TOKENS < cost(part) < 3 * IMAGE_TOKENS + 200
+
+
 def test_base64_text_in_a_tool_output_is_counted_as_text() -> None:
     """What no declaration calls media goes to the model as the text it is."""
     text = base64.b64encode(hashlib.shake_256(b"two").digest(1_500_000)).decode()

@@ -153,8 +153,9 @@ class AsyncSession:
         """Add a message after `parent` and make it the active leaf.
 
         `parent` is the active leaf by default, `None` for a new root, or a message's id for a
-        branch. An id that the session has already writes nothing: the stored message comes back
-        with `inserted=False` (`on_conflict="raise"`: `ConflictError` if it differs).
+        branch. An id that the session has already writes nothing, whatever `parent` is, which may be
+        gone by then: the stored message comes back with `inserted=False` (`on_conflict="raise"`:
+        `ConflictError` if it differs).
 
         With `expect_leaf` (an id, or `None` for an empty session) or `expect_version` the write
         happens only if nobody else has written meanwhile; otherwise it raises `LeafMovedError`
@@ -367,8 +368,8 @@ class AsyncSession:
     ) -> Appended:
         """Add a message from elsewhere verbatim: nothing is sanitized, parent and time are as given.
 
-        Raises `NotFoundError` for a missing parent and `UsageError` for a message that would be
-        its own. `activate=False` leaves the active leaf where it is.
+        Raises `NotFoundError` for a missing parent, unless the message is there already, and `UsageError`
+        for a message that would be its own. `activate=False` leaves the active leaf where it is.
         """
         arguments.given(format=format)
         activate, parent = arguments.flag("activate", activate), arguments.maybe(arguments.id_asked, "parent", parent)

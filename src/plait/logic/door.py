@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +26,25 @@ def check_exact(message: Mapping[str, Any], text: str, *, name: str = "") -> Non
     `name` is what it is, if it is no message. The cheap complete check is to decode and compare; only a mismatch is looked for by walking.
     """
     deep = text.count("{") + text.count("[") > MAX_DEPTH
+    named = {name: message} if name else message
     if jsontext.decode(text) != message or (deep and _too_deep(message)):
-        raise culprit({name: message} if name else message)
+        raise culprit(named)
+    refused = None if _is_plain(message) else _refused(named)
+    if refused is not None:
+        raise refused
+
+
+def _is_plain(message: Any) -> bool:
+    """Whether all of it is of Python's own types, as far as can be told quickly.
+
+    A member of an `Enum` is equal to what is read back in its place. `marshal` refuses it, like all
+    that is of a type of somebody's own, and is quicker than any walk.
+    """
+    try:
+        marshal.dumps(message)
+    except ValueError:
+        return False
+    return True
 
 
 def _too_deep(message: Mapping[str, Any]) -> bool:
@@ -45,15 +63,22 @@ def _boxes(box: Any) -> list[Any]:
 
 def culprit(message: Any) -> InvalidMessageError:
     """The error for the first value in `message` that cannot be kept, found by walking it."""
+    return (
+        _refused(message)
+        or _misplaced(message)
+        or InvalidMessageError("message does not read back as it was given; pass plain JSON values", path="")
+    )
+
+
+def _refused(message: Any) -> InvalidMessageError | None:
+    """The error for the first value that cannot be kept by itself, wherever it stood."""
     for place, value in _walk(message):
         refusal = _refusal(value, place.depth)
         if refusal is not None:
             error, why = refusal
             path = str(place) or "message"
             return error(f"{path} {why}", path=path)
-    return _misplaced(message) or InvalidMessageError(
-        "message does not read back as it was given; pass plain JSON values", path=""
-    )
+    return None
 
 
 def _misplaced(message: Any) -> InvalidMessageError | None:
@@ -63,7 +88,7 @@ def _misplaced(message: Any) -> InvalidMessageError | None:
             path = str(place)
             return InvalidMessageTypeError(
                 f"{path} is an attachment where none is looked for; it goes into an object inside `parts`, "
-                "at most 8 deep and one in each object, in the place of inline data",
+                "at most 8 deep, in the place of inline data",
                 path=path,
             )
     return None
@@ -117,9 +142,11 @@ def _refusal(value: Any, depth: int) -> Refusal | None:
         return _key_refusal(value)
     if isinstance(value, str) and _SPLIT_PAIR.search(value):
         return InvalidMessageError, "has a character split into two surrogate halves; join them"
+    if isinstance(value, Enum):
+        return InvalidMessageTypeError, f"is a {type(value).__name__}, a member of an Enum; use its value"
     if isinstance(value, int) and not _can_be_written(value):
         return InvalidMessageError, "is an integer too long to write out; use a string"
-    if value is None or isinstance(value, list | Enum | Attachment) or type(value) in (str, bool, int, float):
+    if value is None or isinstance(value, list | Attachment) or type(value) in (str, bool, int, float):
         return None
     kind = type(value).__name__
     for plain in (str, int, float):
@@ -132,11 +159,12 @@ def _key_refusal(value: Mapping[Any, Any]) -> Refusal | None:
     for key in value:
         if isinstance(key, str) and _SPLIT_PAIR.search(key):
             return InvalidMessageError, "has a key split into surrogate halves; join them"
-        if not isinstance(key, str):
+        if type(key) is not str:
             said, kind = (_short(shown) for shown in (repr(key), type(key).__name__))
+            plain = _short(str(key.value if isinstance(key, Enum) else key))
             return (
                 InvalidMessageTypeError,
-                f"has the key {said}, a {kind}; JSON keys are strings: use {_short(str(key))!r}",
+                f"has the key {said}, a {kind}; JSON keys are strings: use {plain!r}",
             )
     if isinstance(value, dict):
         return None

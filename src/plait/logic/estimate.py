@@ -216,8 +216,8 @@ def _tool(part: Json, kind: str) -> int:
 
 def _file(part: Json) -> int:
     found = _media(part)
-    if found is not None:
-        return found[1]
+    if found:
+        return next(iter(found.values()))
     url = part.get("url")
     text = url if isinstance(url, str) and url.startswith("data:") else part.get("data")
     if isinstance(text, str):
@@ -248,28 +248,26 @@ def _without_media(value: Any, prices: list[int]) -> Any:
     if not is_object(value):
         return value
     found = _media(value)
-    if found is None:
-        return {key: _without_media(entry, prices) for key, entry in value.items()}
-    payload, price = found
-    prices.append(price)
-    return {key: entry for key, entry in value.items() if key != payload}
+    prices += found.values()
+    return {key: _without_media(entry, prices) for key, entry in value.items() if key not in found}
 
 
-def _media(holder: Json) -> tuple[str, int] | None:
-    """Which key of an object holds media, and what that costs; `None` if it holds none (or text)."""
+def _media(holder: Json) -> dict[str, int]:
+    """Which keys of an object hold media, and what each costs; none of those hold text."""
     declared = next((value for key in _TYPE_KEYS if isinstance(value := holder.get(key), str)), None)
+    found: dict[str, int] = {}
     for key, value in holder.items():
         if isinstance(value, Attachment):
-            return key, _price(value.media_type, value.size)
-        if isinstance(value, str) and value.startswith("data:"):
+            found[key] = _price(value.media_type, value.size)
+        elif isinstance(value, str) and value.startswith("data:"):
             header, comma, _ = value[5:261].partition(",")
             media_type = declared or header.partition(";")[0] or "application/octet-stream"
             if comma and not media_type.startswith("text/"):
-                return key, _price(media_type, _payload_bytes(len(value) - 6 - len(header), header))
+                found[key] = _price(media_type, _payload_bytes(len(value) - 6 - len(header), header))
     data = holder.get("data")
-    if declared is None or declared.startswith("text/") or not isinstance(data, str):
-        return None
-    return ("data", _price(declared, len(data) * 3 // 4)) if _is_base64(data) else None
+    if "data" in found or declared is None or declared.startswith("text/") or not isinstance(data, str):
+        return found
+    return found | {"data": _price(declared, len(data) * 3 // 4)} if _is_base64(data) else found
 
 
 def _payload_bytes(length: int, header: str) -> int:

@@ -85,23 +85,42 @@ def _walk(value: Value | Attachment, depth: int, found: list[Payload]) -> Any:
     if type(value) is list:
         return [_walk(item, depth + 1, found) for item in value]
     if type(value) is dict:
-        marked = _mark_part(value, found)
-        return marked if marked is not None else {key: _walk(item, depth + 1, found) for key, item in value.items()}
+        return {key: _field(value, key, item, depth, found) for key, item in value.items()}
     return value
 
 
-def _mark_part(part: dict[str, Any], found: list[Payload]) -> dict[str, Any] | None:
-    """`part` with its payload replaced by its mark, or `None` if it is not media."""
-    declared = _declared_type(part)
-    for field, value in part.items():
-        if isinstance(value, Attachment):
-            return _mark_attachment(part, field, value, found)
-        if isinstance(value, str) and value.startswith("data:"):
-            return _mark_url(part, field, value, declared, found)
-    data = part.get("data")
-    if isinstance(data, str) and declared is not None and "url" not in part and not _is_text(declared):
-        return _mark_field(part, "data", "", data, found)
-    return None
+def _field(part: dict[str, Any], field: str, value: Any, depth: int, found: list[Payload]) -> Any:
+    """What a field of `part` says, with a mark in the place of each payload it holds."""
+    if isinstance(value, Attachment):
+        header = "" if field == "data" else f"data:{value.media_type};base64,"
+        return header + _marked(Payload(None, bytes.fromhex(value.hash), value.size, value.upload), found)
+    if type(value) is not str:
+        return _walk(value, depth + 1, found)
+    before = _header(part, field, value)
+    data = None if before is None else canonical_bytes(value[len(before) :])
+    if before is None or data is None:
+        return value
+    return before + _marked(Payload(data, hashlib.sha256(data).digest(), len(data), None), found)
+
+
+def _header(part: dict[str, Any], field: str, value: str) -> str | None:
+    """What stands before the base64 in a field that holds media; `None` if it holds none, or text.
+
+    A declared type is that of `url` or `data`; a data URL elsewhere in the part says its own.
+    """
+    url = _DATA_URL.match(value)
+    if url is None and (field != "data" or _points_elsewhere(part.get("url"))):
+        return None
+    declared = _declared_type(part) if field in ("url", "data") else None
+    media_type = declared if url is None or declared is not None else url[1]
+    if media_type is None or media_type.lower().startswith("text/"):
+        return None
+    return "" if url is None else url[0]
+
+
+def _points_elsewhere(url: object) -> bool:
+    """Whether a part says where its media is, so that `data` beside that is something else."""
+    return isinstance(url, str) and _DATA_URL.match(url) is None
 
 
 def _declared_type(part: dict[str, Any]) -> str | None:
@@ -109,33 +128,9 @@ def _declared_type(part: dict[str, Any]) -> str | None:
     return next((value for value in declared if isinstance(value, str)), None)
 
 
-def _is_text(media_type: str) -> bool:
-    return media_type.lower().startswith("text/")
-
-
-def _mark_url(
-    part: dict[str, Any], field: str, url: str, declared: str | None, found: list[Payload]
-) -> dict[str, Any] | None:
-    header = _DATA_URL.match(url)
-    if header is None or _is_text(declared if declared is not None else header[1]):
-        return None
-    return _mark_field(part, field, header[0], url[header.end() :], found)
-
-
-def _mark_field(
-    part: dict[str, Any], field: str, header: str, spelled: str, found: list[Payload]
-) -> dict[str, Any] | None:
-    data = canonical_bytes(spelled)
-    if data is None:
-        return None
-    found.append(Payload(data, hashlib.sha256(data).digest(), len(data), None))
-    return {**part, field: header + _mark(len(found) - 1, found[-1])}
-
-
-def _mark_attachment(part: dict[str, Any], field: str, attachment: Attachment, found: list[Payload]) -> dict[str, Any]:
-    found.append(Payload(None, bytes.fromhex(attachment.hash), attachment.size, attachment.upload))
-    header = "" if field == "data" else f"data:{attachment.media_type};base64,"
-    return {**part, field: header + _mark(len(found) - 1, found[-1])}
+def _marked(payload: Payload, found: list[Payload]) -> str:
+    found.append(payload)
+    return _mark(len(found) - 1, payload)
 
 
 def canonical_bytes(spelled: str) -> bytes | None:

@@ -101,12 +101,18 @@ def _words(message: Mapping[str, Any], given: Given, rules: Rules) -> NewMessage
     role, parts, id = message.get("role"), message.get("parts"), message.get("id")
     if type(role) is not str or not role or not is_list(parts) or not message.keys() <= _WORDS_KEYS:
         return None
+    for key in message:
+        if type(key) is not str:
+            return None
     for part in parts:
         if not is_object(part) or part.keys() != _WORDS_PART_KEYS or part["type"] != "text":
             return None
         text = part["text"]
-        if type(text) is not str or text.startswith("data:"):
+        if type(text) is not str or text.startswith("data:") or type(part["type"]) is not str:
             return None
+        for key in part:
+            if type(key) is not str:
+                return None
     made = id is None and given.id is None
     if id is None:
         message, id = _with_id(message, given), given.spare_id if given.id is None else given.id

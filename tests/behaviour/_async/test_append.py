@@ -72,6 +72,29 @@ async def test_a_repeat_never_moves_a_message_or_the_leaf(chat: AsyncSession, pa
     assert await facts(chat) == before
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["deleted", "never there"])
+async def test_a_repeat_needs_no_parent_any_more(chat: AsyncSession, changes: list[Change], gone: bool) -> None:
+    """B-043: the parent of a message that was stored may be deleted before its writer asks again."""
+    await chat.append_many([note("a"), note("b", "words")])
+    parent = "a" if gone else "nobody"
+    if gone:
+        await chat.delete("a")
+    before, told = await facts(chat), len(changes)
+    again = await chat.append(note("b", "words"), parent=parent, on_conflict="raise", state={"k": 1})
+    many = await chat.append_many([note("b", "words")], parent=parent)
+    brought = await chat.import_message(note("b", "words"), parent=parent)
+    same = await chat.upsert(note("b", "words"), parent=parent)
+    for result in (again, *many, brought, same):
+        assert (result.inserted, result.differs, result.message) == (False, False, readable(await chat.get("b")))
+    assert (await facts(chat), len(changes), await chat.state()) == (before, told, {})
+    updated = await chat.upsert(note("b", "new words"), parent=parent)
+    assert (updated.inserted, updated.message.text) == (False, "new words")
+    assert [change.kind for change in changes[told:]] == ["update"]
+    for write in (chat.append, chat.upsert, chat.import_message):
+        with pytest.raises(NotFoundError, match=parent):
+            await write(note("new"), parent=parent)
+
+
 async def test_a_batch_with_known_messages_inserts_only_the_new_ones(chat: AsyncSession) -> None:
     """B-046: a caller that saves its whole list every turn stores each message once."""
     turns = [note(f"t{n}") for n in range(6)]

@@ -50,6 +50,32 @@ OUT_OF_LINE: dict[str, dict[str, Any]] = {
         "filename": "x.png",
         "z": [1],
     },
+    "a name that begins like a data url": {
+        "type": "file",
+        "filename": "data: plan.png",
+        "title": "data:image/png,plan.png",
+        "mediaType": "image/png",
+        "url": data_url(b"payload"),
+    },
+    "data beside no url": {"type": "file", "mediaType": "image/png", "url": None, "data": b64(b"payload")},
+    "data beside a url that is no text": {"type": "file", "url": 7, "mediaType": "image/png", "data": b64(b"payload")},
+    "twice in one object": {
+        "type": "tool-x",
+        "output": {"before": data_url(b"payload"), "after": data_url(b"payload")},
+    },
+    "a data url and data": {
+        "type": "file",
+        "mediaType": "image/png",
+        "data": b64(b"payload"),
+        "url": data_url(b"payload"),
+        "was": data_url(b"payload", "image/gif"),
+    },
+    "a text with a picture": {"type": "file", "mediaType": "text/html", "url": "x", "poster": data_url(b"payload")},
+    "media in media": {
+        "type": "file",
+        "url": data_url(b"payload"),
+        "thumbnail": {"small": [{"mediaType": "image/png", "data": b64(b"payload")}]},
+    },
     "empty payload": {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,"},
     "in a tool's output": {
         "type": "tool-shot",
@@ -67,6 +93,13 @@ INLINE: dict[str, dict[str, Any]] = {
     "line breaks": {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,cGF5\nbG9hZA=="},
     "base64url": {"type": "file", "mediaType": "image/png", "data": "_-_-"},
     "bits that are not zero": {"type": "file", "mediaType": "image/png", "data": "cGF5bG9hZB=="},
+    "remote url and data": {
+        "type": "file",
+        "mediaType": "image/png",
+        "url": "https://x.org/a",
+        "data": b64(b"payload"),
+    },
+    "name of text": {"type": "x", "mediaType": "image/png", "filename": "data:text/plain;base64," + b64(b"payload")},
     "undeclared data": {"type": "x", "data": b64(b"payload")},
     "no text of base64": {"type": "file", "mediaType": "image/png", "data": "%%%"},
     "a number": {"type": "file", "mediaType": "image/png", "data": 7},
@@ -83,7 +116,7 @@ async def test_media_are_kept_beside_the_row_and_read_back_to_the_letter(
     assert list(map(repr, result.message.parts)) == [repr(part)]
     assert repr(await read_back(chat, "m")) == repr({"id": "m", "role": "user", "parts": [part]})
     assert payloads(file) == 1
-    payload = b"" if part["type"] == "file" and part["url"].endswith(",") else b"payload"
+    payload = b"" if str(part.get("url")).endswith(",") else b"payload"
     assert b"".join([piece async for piece in chat.read_attachment("m")]) == payload
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     body = connection.execute("SELECT body FROM message").fetchall()[0][0]
@@ -238,6 +271,9 @@ SOURCES: dict[str, Any] = {
     "tiny pieces": lambda data: (data[n : n + 7] for n in range(0, len(data), 7)),
     "uneven pieces": lambda data: iter([data[:1], b"", data[1:700_000], data[700_000:]]),
     "a pipe that reads short": lambda data: ShortReads(data),
+    "a file that reads more than it was asked for": lambda data: LongReads(data),
+    "a file of views": lambda data: Views(data),
+    "files in a list": lambda data: [io.BytesIO(data[:9]), io.BytesIO(), [data[9:], b""]],
 }
 
 
@@ -249,6 +285,16 @@ class ShortReads(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         return self.rest.read(min(size, 100_003))
+
+
+class LongReads(ShortReads):
+    def read(self, size: int = -1) -> bytes:
+        return self.rest.read()
+
+
+class Views(ShortReads):
+    def read(self, size: int = -1) -> Any:
+        return memoryview(self.rest.read(size))
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 2_500_000])
@@ -287,6 +333,11 @@ async def test_an_attachment_may_stand_in_url_or_data_and_more_than_once(
     await chat.append({"id": "m", "role": "user", "parts": parts})
     stored = await read_back(chat, "m")
     assert [stored["parts"][0]["url"], stored["parts"][1]["data"]] == [data_url(b"payload"), b64(b"payload")]
+    both = {"type": "file", "mediaType": "image/png", "data": attachment, "url": attachment, "in": {"url": attachment}}
+    await chat.append({"id": "both", "role": "user", "parts": [copy.deepcopy(both)]})
+    assert (await read_back(chat, "both"))["parts"] == [
+        both | {"data": b64(b"payload"), "url": data_url(b"payload"), "in": {"url": data_url(b"payload")}}
+    ]
     other = await sessions.put_attachment(b"payload", media_type="image/png")
     again = await chat.append({"id": "n", "role": "user", "parts": [{"type": "file", "url": other}]})
     assert again.message.parts[0]["url"] == data_url(b"payload")

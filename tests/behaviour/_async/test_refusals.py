@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
+import io
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import plait
 from plait._async.sessions import AsyncSessions
+from tests.behaviour.values import data_url, later
 
 
 @pytest.mark.parametrize("after", [-1, -5, -(1 << 33)])
@@ -86,10 +91,43 @@ async def test_an_attachment_that_is_not_what_was_put_is_refused(sessions: Async
         plait.Attachment("zz", "a/b", 1, put.upload)
 
 
-@pytest.mark.parametrize("data", ["text", None, 5, ["text"], [1, 2]])
-async def test_media_that_is_not_bytes_is_refused(sessions: AsyncSessions, data: Any) -> None:
+class Gives:
+    """A file whose `read` answers one thing after another."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+
+    def read(self, size: int) -> object:
+        return self.answers.pop(0)
+
+
+NO_MEDIA: dict[str, Callable[[], Any]] = {
+    "text": lambda: "text",
+    "nothing": lambda: None,
+    "a number": lambda: 5,
+    "a list of text": lambda: ["text"],
+    "a list of numbers": lambda: [1, 2],
+    "text among bytes": lambda: [b"bytes", b"", "text"],
+    "nothing among bytes": lambda: [b"bytes", None],
+    "a text file": lambda: io.StringIO("text"),
+    "an empty text file": lambda: io.StringIO(""),
+    "text files in a list": lambda: [b"bytes", io.StringIO("text")],
+    "a file that has nothing yet": lambda: Gives(None),
+    "a file that has nothing more yet": lambda: Gives(b"bytes", None),
+    "a file that gives numbers": lambda: Gives(0),
+    "a file that is to be awaited": lambda: Gives(later()),
+}
+
+
+@pytest.mark.parametrize("name", NO_MEDIA)
+async def test_media_that_is_not_bytes_is_refused_and_nothing_is_written(
+    sessions: AsyncSessions, file: Path, name: str
+) -> None:
     with pytest.raises(plait.UsageError, match="bytes"):
-        await sessions.put_attachment(data, media_type="a/b")
+        await sessions.put_attachment(NO_MEDIA[name](), media_type="a/b")
+    connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.execute("SELECT (SELECT count(*) FROM upload) + (SELECT count(*) FROM attachment)").get == 0
+    connection.close()
 
 
 async def test_a_fork_with_a_name_that_cannot_be_is_no_fork(sessions: AsyncSessions) -> None:
@@ -140,6 +178,24 @@ class Name(str):
     """A word of somebody's own kind."""
 
 
+class Word(enum.StrEnum):
+    """Words that are found in dicts under their plain spelling: an Enum hashes the name of its member."""
+
+    text = "text"
+    role = "role"
+    OTHER = "other"
+    PICTURE = data_url(b"x")
+
+
+Level = enum.IntEnum("Level", ["ONE"])
+Flag = enum.IntFlag("Flag", ["ONE"])
+Plain = enum.Enum("Plain", ["ONE"])
+
+
+class Half(float, enum.Enum):
+    ONE = 0.5
+
+
 @pytest.mark.parametrize(
     ("value", "remedy"),
     [(Count(1), "plain int"), (Name("x"), "plain str"), ({1}, "list"), (b"x", "base64"), (float("nan"), "null")],
@@ -164,6 +220,56 @@ async def test_every_refusal_names_the_place_the_rule_and_the_remedy(
     assert await sessions.get("c") is None
 
 
+@pytest.mark.parametrize("value", [Level.ONE, Word.text, Plain.ONE, Flag.ONE, Half.ONE])
+async def test_a_member_of_an_enum_is_refused_and_not_converted(sessions: AsyncSessions, value: Any) -> None:
+    """It equals what is read back in its place, and would be that from then on."""
+    chat, odd = sessions.session("c"), {"output": [0, {"score": value}]}
+    text: dict[str, Any] = {"type": "text", "text": "x"}
+    calls: list[tuple[str, Any]] = [
+        ("parts[0].output[1].score", lambda: chat.append({"role": "tool", "parts": [{"type": "t"} | odd]})),
+        ("content[0].output[1].score", lambda: chat.append({"role": "user", "content": [text | odd]})),
+        ("patch.output[1].score", lambda: chat.update_state(odd)),
+        ("metadata.output[1].score", lambda: sessions.create("c", metadata=odd)),
+    ]
+    if isinstance(value, Word):
+        calls += [
+            ("role", lambda: chat.append({"role": value, "parts": [text]})),
+            ("id", lambda: chat.append({"id": value, "role": "user", "parts": [text]})),
+            ("parts[0].type", lambda: chat.append({"role": "user", "parts": [text | {"type": value}]})),
+            ("parts[0].text", lambda: chat.append({"role": "user", "parts": [text | {"text": value}]})),
+            ("parts[0].url", lambda: chat.append({"role": "user", "parts": [{"type": "file", "url": Word.PICTURE}]})),
+            ("content", lambda: chat.append({"role": "user", "content": value})),
+        ]
+    for path, call in calls:
+        with pytest.raises(plait.InvalidMessageError, match="Enum; use its value") as refused:
+            await call()
+        assert refused.value.path == path and isinstance(refused.value, TypeError)
+    assert await sessions.get("c") is None
+
+
+@pytest.mark.parametrize("key", [Word.text, Word.OTHER, Name("text")])
+async def test_a_key_that_is_no_plain_string_is_refused_and_not_converted(sessions: AsyncSessions, key: Any) -> None:
+    chat = sessions.session("c")
+    part: dict[Any, Any] = {"type": "text", "text": "x"}
+    parts: list[dict[Any, Any]] = [
+        {k: v for k, v in part.items() if k != key} | {key: "x"},
+        {"type": "t", "v": {key: 1}},
+    ]
+    for item in parts:
+        with pytest.raises(plait.InvalidMessageError, match="JSON keys are strings") as refused:
+            await chat.append({"role": "user", "parts": [item]})
+        assert repr(str.__str__(key)) in str(refused.value)
+    with pytest.raises(plait.InvalidMessageError, match="JSON keys are strings"):
+        await chat.append({Word.role: "user", "parts": [part]})
+    assert await sessions.get("c") is None
+
+
+async def test_dicts_and_lists_of_other_classes_are_what_they_hold(sessions: AsyncSessions) -> None:
+    held = OrderedDict({"b": [1, 2.5, None], "a": OrderedDict({"c": True})})
+    stored = await sessions.session("c").append(OrderedDict({"role": "user", "parts": [{"type": "t", "v": held}]}))
+    assert stored.message.parts == [{"type": "t", "v": {"b": [1, 2.5, None], "a": {"c": True}}}]
+
+
 @pytest.mark.parametrize("id", ["", " \n", "\x00", "x" * 600, "\ud800", 5])
 async def test_an_id_that_cannot_be_is_named_as_the_place(sessions: AsyncSessions, id: Any) -> None:
     with pytest.raises(plait.InvalidMessageError) as refused:
@@ -186,7 +292,6 @@ async def test_an_attachment_where_none_is_looked_for_is_named(sessions: AsyncSe
         deep = {"o": deep}
     good = {"type": "file", "url": put}
     messages: dict[str, dict[str, Any]] = {
-        "parts[0].data": {"parts": [{**good, "data": put}]},
         "parts[0].o[0]": {"parts": [{"type": "x", "o": [put]}]},
         "parts[1]" + ".o" * 8 + ".url": {"parts": [good, {"type": "x", **deep}]},
         "metadata.cover": {"parts": [good], "metadata": {"cover": put}},

@@ -72,6 +72,29 @@ def test_a_repeat_never_moves_a_message_or_the_leaf(chat: Session, parent: str |
     assert facts(chat) == before
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["deleted", "never there"])
+def test_a_repeat_needs_no_parent_any_more(chat: Session, changes: list[Change], gone: bool) -> None:
+    """B-043: the parent of a message that was stored may be deleted before its writer asks again."""
+    chat.append_many([note("a"), note("b", "words")])
+    parent = "a" if gone else "nobody"
+    if gone:
+        chat.delete("a")
+    before, told = facts(chat), len(changes)
+    again = chat.append(note("b", "words"), parent=parent, on_conflict="raise", state={"k": 1})
+    many = chat.append_many([note("b", "words")], parent=parent)
+    brought = chat.import_message(note("b", "words"), parent=parent)
+    same = chat.upsert(note("b", "words"), parent=parent)
+    for result in (again, *many, brought, same):
+        assert (result.inserted, result.differs, result.message) == (False, False, readable(chat.get("b")))
+    assert (facts(chat), len(changes), chat.state()) == (before, told, {})
+    updated = chat.upsert(note("b", "new words"), parent=parent)
+    assert (updated.inserted, updated.message.text) == (False, "new words")
+    assert [change.kind for change in changes[told:]] == ["update"]
+    for write in (chat.append, chat.upsert, chat.import_message):
+        with pytest.raises(NotFoundError, match=parent):
+            write(note("new"), parent=parent)
+
+
 def test_a_batch_with_known_messages_inserts_only_the_new_ones(chat: Session) -> None:
     """B-046: a caller that saves its whole list every turn stores each message once."""
     turns = [note(f"t{n}") for n in range(6)]

@@ -86,8 +86,9 @@ class Store(Protocol):
 
         In a batch the chain goes on from an existing message as if it had just been inserted.
         The last inserted becomes the active leaf if `activate`. An unknown parent raises
-        `NotFoundError`; a parent that is itself part of the batch, likewise. An id that is there
-        with other content is said to differ; with `refuse_other` it raises `ConflictError`.
+        `NotFoundError`; a parent that is itself part of the batch, likewise; it is not looked for if
+        the first message is there already. An id that is there with other content is said to
+        differ; with `refuse_other` it raises `ConflictError`.
         """
         ...
 

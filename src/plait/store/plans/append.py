@@ -51,22 +51,28 @@ def append(
     activate: bool,
     refuse_other: bool,
 ) -> Plan[list[Written]]:
-    """Add a chain of messages, once per id, each becoming the active leaf."""
+    """Add a chain of messages, once per id, each becoming the active leaf.
+
+    `parent` is looked for only if the first message is to go in: one that is there stays where it is.
+    """
     head = (yield from common.take(ref)) or (yield from common.create(ref, mark))
     to = Appending(ref, head, kind, activate)
     if expect is not None and (yield from _moved(head, expect, new)):
         parent, to.activate, to.branched = expect.leaf_id, False, True
-    place = yield from _place(head, parent)
+    place: Place | None = None
     written: list[Written] = []
     inserted = False
     ahead = [message.id for message in new if not message.made_id] if len(new) > 1 else ()
     for message in new:
         found = None if message.made_id else (yield Claim(head.incarnation, message.id, ahead))
         if found is None:
+            if place is None:
+                place = yield from _place(head, parent)
             written.append((yield from _insert(to, place, message)))
             inserted = True
         else:
-            written.append((yield from _existing(head, place, found, message, refuse_other=refuse_other)))
+            written.append((yield from _existing(found, message, refuse_other=refuse_other)))
+            place = Place(found, message.id, (yield from common.is_tip(head, found)))
     if inserted:
         yield from common.touch(ref, head, mark)
     return written
@@ -145,8 +151,8 @@ def _place(head: Head, parent: Parent) -> Plan[Place]:
     return Place(key, parent, (yield from common.is_tip(head, key)))
 
 
-def _existing(head: Head, place: Place, key: int, new: NewMessage, *, refuse_other: bool) -> Plan[Written]:
-    """The stored form of a message that is there already; the chain goes on after it."""
+def _existing(key: int, new: NewMessage, *, refuse_other: bool) -> Plan[Written]:
+    """The stored form of a message that is there already."""
     rows = yield Ask("message_by_key", (key,))
     if not rows:
         raise CorruptError(f"the index names a message (key {key}) that is not there; run `plait doctor`")
@@ -156,7 +162,6 @@ def _existing(head: Head, place: Place, key: int, new: NewMessage, *, refuse_oth
     other = not (yield from messages.same(rows[0], new)) and differs(message, new)
     if other and refuse_other:
         raise ConflictError(f"message {new.id!r} is stored already, with other content", message_id=new.id)
-    place.key, place.id, place.tip = key, message.id, (yield from common.is_tip(head, key))
     return Written(message, inserted=False, differs=other)
 
 

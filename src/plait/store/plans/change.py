@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from plait import jsontext
 from plait.errors import NotFoundError
-from plait.logic import slices
+from plait.logic import media, slices
 from plait.logic.ids import can_be_stored
-from plait.model import Damaged, Json
+from plait.model import Damaged, Json, Message
 from plait.store.plan import Ask, Bind, Do, Enter, Forget, Head, Plan, Put, Row
 from plait.store.plans import append, common, messages, overlays, values
 from plait.store.plans.common import Mark
@@ -26,7 +26,7 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
         return None
     (row,) = yield Ask("message_by_key", (key,))
     old = yield from messages.with_parent(row)
-    if not isinstance(old, Damaged) and (yield from messages.same(row, new)):
+    if not isinstance(old, Damaged) and ((yield from messages.same(row, new)) or _says_the_same(old, new)):
         return Updated(old, changed=False)
     yield from _replace(ref, key, row[messages.FLAGS], new, searched=head.searched)
     on_path = yield from _on_path(head, key)
@@ -39,6 +39,11 @@ def update(ref: SessionRef, new: NewMessage, mark: Mark) -> Plan[Updated | None]
     stored = yield from messages.with_parent(row)
     assert not isinstance(stored, Damaged)
     return Updated(stored, changed=True)
+
+
+def _says_the_same(old: Message, new: NewMessage) -> bool:
+    """Whether a message was stored with this very text, though an earlier version left some media of it inline."""
+    return old.format == new.format and old.to_json() == media.whole_text(new)
 
 
 def _replace(ref: SessionRef, key: int, old_flags: int, new: NewMessage, *, searched: bool) -> Plan[None]:

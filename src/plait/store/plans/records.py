@@ -69,15 +69,19 @@ def _append(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[list[Written]]
         activate = chain.messages[-1].id == new.leaf
         options: dict[str, Any] = {"expect": None, "kind": "append", "activate": activate, "refuse_other": True}
         added = yield from append.append(ref, chain.messages, mark, parent=chain.parent, **options)
+        _refuse_known(added)
         written += added if activate else [replace(result, branched=True) for result in added]
-    for result in written:
+    return written
+
+
+def _refuse_known(added: list[Written]) -> None:
+    for result in added:
         if not result.inserted:
             raise ConflictError(
                 f"message {result.id!r} is there already, and records say where messages are that come with them; "
                 "nothing was written: look where it is and write records that say so",
                 message_id=result.id,
             )
-    return written
 
 
 def _keep(head: Head, new: NewRecords) -> Plan[list[bytes]]:

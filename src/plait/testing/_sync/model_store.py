@@ -29,6 +29,7 @@ from plait.errors import (
     no_session,
 )
 from plait.logic.ids import STAGE_PREFIX, is_hidden
+from plait.logic.media import whole_text
 from plait.logic.usage import added as added_usage
 from plait.logic.values import check_operation
 from plait.logic.values import prepare as prepare_value
@@ -220,20 +221,19 @@ class ModelStore:
         branched = _moved(expect, life, counters, messages)
         if branched and expect is not None:
             parent, activate = expect.leaf_id, False
-        after = _resolve_parent(life, parent)
-        trail = life.place if life and isinstance(parent, Leaf) else life.rows[after].trail if life and after else ()
         if not messages:
             return []
+        after, trail = _start(life, parent, messages[0].id)
         for message in messages:
             if life is None or message.id not in life.rows:
                 self._check_media(session.scope, message)
-            elif refuse_other and _content(life.rows[message.id].new) != _content(message):
+            elif refuse_other and _differs(life.rows[message.id].new, message):
                 raise ConflictError(f"message {message.id!r} is there already, with other content")
         life = life or self._begin(session, self._now_us())
         written: list[Written] = []
         for message in messages:
             new = message.id not in life.rows
-            differs = not new and _content(life.rows[message.id].new) != _content(message)
+            differs = not new and _differs(life.rows[message.id].new, message)
             if new:
                 event = self._insert(session, life, message, after, trail, kind)
                 if activate:
@@ -272,7 +272,7 @@ class ModelStore:
         self._find(session)
         if life is None or row is None:
             return None
-        changed = _content(row.new) != _content(message)
+        changed = _differs(row.new, message)
         if changed:
             self._keep_media(session.scope, message)
             row.new = message
@@ -927,11 +927,11 @@ class ModelStore:
             return [], []
         known = set(life.rows) if life else set[str]()
         for chain in new.chains:
-            if chain.parent is not None and chain.parent not in known:
-                raise NotFoundError(f"there is no message {chain.parent!r} to append to")
             for message in chain.messages:
                 if message.id in known:
                     raise ConflictError(f"message {message.id!r} is there already", message_id=message.id)
+                if message is chain.messages[0] and chain.parent is not None and chain.parent not in known:
+                    raise NotFoundError(f"there is no message {chain.parent!r} to append to")
                 known.add(message.id)
         if new.leaf is not None and new.leaf not in known:
             raise NotFoundError(f"there is no message {new.leaf!r} to be the leaf")
@@ -1401,12 +1401,15 @@ def _goes_on(life: _Life, leaf: str | None) -> bool:
     return set(life.place) <= set(life.rows[leaf].trail)
 
 
-def _resolve_parent(life: _Life | None, parent: Parent) -> str | None:
+def _start(life: _Life | None, parent: Parent, first: str) -> tuple[str | None, _Trail]:
+    """After what a chain begins, and the places of the path there; its first message may be there, and hang elsewhere."""
     if isinstance(parent, Leaf):
-        return life.leaf if life else None
-    if parent is not None and (life is None or parent not in life.rows):
+        return (life.leaf, life.place) if life else (None, ())
+    if parent is None or (life is not None and first in life.rows):
+        return None, ()
+    if life is None or parent not in life.rows:
         raise NotFoundError(f"append: there is no message {parent!r} to append after")
-    return parent
+    return parent, life.rows[parent].trail
 
 
 def _surviving(life: _Life, id: str | None, gone: set[str]) -> str | None:
@@ -1537,6 +1540,14 @@ def _sums(rows: Sequence[_Row]) -> tuple[int, int, int]:
 
 def _within(place: tuple[int, int], range: Range) -> bool:
     return place[0] == range.strand and range.lo <= place[1] <= range.hi
+
+
+def _differs(stored: NewMessage, new: NewMessage) -> bool:
+    """Whether two messages say different things; which of their media is kept beside the text does not count."""
+    if _content(stored) == _content(new):
+        return False
+    text = whole_text(new)
+    return stored.format != new.format or text is None or whole_text(stored) != text
 
 
 def _content(new: NewMessage) -> object:

@@ -13,9 +13,12 @@ from plait.model import LEAF, Message
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import (
     Expect,
+    Kind,
     Written,
 )
 from plait.testing._async.contract.case import ALICE, NEW_YEAR_US, ODD_IDS, AsyncStoreCase, ids
+
+KINDS: tuple[Kind, ...] = ("append", "import")
 
 
 class AsyncAppendTests(AsyncStoreCase):
@@ -153,6 +156,32 @@ class AsyncAppendTests(AsyncStoreCase):
         with pytest.raises(NotFoundError):
             await self.add(store, "b", parent="a", session=self.ref("other"))
 
+    async def test_a_message_that_is_there_asks_for_no_parent(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b", "c")
+        await store.delete(self.ref(), ["a"])
+        before = await self.version(store)
+        for parent in ("a", "nobody"):
+            for kind in KINDS:
+                [again] = await store.append(self.ref(), [self.message("b")], parent=parent, kind=kind)
+                assert (again.inserted, again.differs) == (False, True)
+                assert again.message == await self.must(store, "b")
+            [*_, c] = await self.add(store, "b", "c", parent=parent)
+            assert (c.inserted, c.differs, c.message.parent_id) == (False, False, "b")
+        with pytest.raises(ConflictError):
+            await store.append(self.ref(), [self.message("b")], parent="nobody", refuse_other=True)
+        assert (await self.version(store), await self.leaf(store)) == (before, "c")
+
+    async def test_what_follows_a_message_that_is_there_hangs_below_it_whatever_the_parent(
+        self, store: AsyncStore
+    ) -> None:
+        await self.add(store, "a", "b", "c")
+        [_, x, _, y] = await self.add(store, "a", "x", "b", "y", parent="nobody")
+        assert [(w.message.parent_id, w.inserted) for w in (x, y)] == [("a", True), ("b", True)]
+        await self.check_tree(store, alive=["a", "b", "c", "x", "y"])
+        with pytest.raises(NotFoundError):
+            await self.add(store, "z", "a", parent="nobody")
+        assert await store.get(self.ref(), "z") is None
+
     async def test_a_deleted_parent_is_unknown(self, store: AsyncStore) -> None:
         await self.add(store, "a", "b")
         await store.delete(self.ref(), ["b"])
@@ -268,6 +297,21 @@ class AsyncAppendTests(AsyncStoreCase):
                 ("c", inserted, False),
             ]
         assert await self.version(store) == 3
+
+    async def test_a_branch_at_a_leaf_that_is_gone_needs_it_only_for_what_is_new(self, store: AsyncStore) -> None:
+        await self.add(store, "a", "b", "c")
+        await store.delete(self.ref(), ["b"])
+        gone = Expect(check_leaf=True, leaf_id="b", branch=True)
+        [again] = await self.expecting(store, "c", gone)
+        assert (again.inserted, again.branched) == (False, False)
+        written = await store.append(self.ref(), [self.message("c"), self.message("d")], parent=LEAF, expect=gone)
+        assert [(w.inserted, w.branched, w.message.parent_id) for w in written] == [
+            (False, False, "a"),
+            (True, True, "c"),
+        ]
+        assert await self.leaf(store) == "c"
+        with pytest.raises(NotFoundError):
+            await self.expecting(store, "x", gone)
 
     async def test_one_message_that_was_there_does_not_lift_the_expectation(self, store: AsyncStore) -> None:
         await self.add(store, "a", "b", "c")

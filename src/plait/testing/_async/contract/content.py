@@ -152,6 +152,29 @@ class AsyncContentTests(AsyncStoreCase):
         assert (await self.must(store, "p")).parts[0]["url"] == data_url(b"differs")
         await self.check_payloads(store, 1)
 
+    async def test_a_message_whose_media_were_left_inline_says_the_same(self, store: AsyncStore) -> None:
+        """As an earlier version left some of them: it is read, and it is the same message when it comes again."""
+        apart = self.picture("p", b"one", b"other")
+        content = jsontext.decode(apart.body)
+        for part, data in zip(content["parts"], (b"one", b"other"), strict=True):
+            part["url"] = data_url(data)
+        inline = self.raw("p", content)
+        await store.append(self.ref(), [inline], parent=LEAF)
+        stored, before = await self.must(store, "p"), await self.version(store)
+        assert stored.to_json() == inline.body
+        [again] = await store.append(self.ref(), [apart], parent=LEAF, refuse_other=True)
+        assert (again.inserted, again.differs) == (False, False)
+        updated = await store.update(self.ref(), apart)
+        assert updated is not None and (updated.changed, updated.message) == (False, stored)
+        await self.check_payloads(store, 0)
+        updated = await store.update(self.ref(), self.picture("p", b"one", b"another"))
+        assert updated is not None and updated.changed
+        assert (await self.version(store), (await self.must(store, "p")).parts[1]["url"]) == (
+            before + 1,
+            data_url(b"another"),
+        )
+        await self.check_payloads(store, 2)
+
     async def test_appending_an_id_again_keeps_no_payload(self, store: AsyncStore) -> None:
         await self.add(store, "p")
         [again] = await store.append(self.ref(), [self.picture("p", b"not kept")], parent=LEAF)

@@ -106,6 +106,14 @@ class AsyncRecordTests:
         path = await store.path(session, LEAF)
         assert path is not None and path.leaf_id == "m3"
 
+    async def test_a_message_that_is_there_is_a_conflict_whatever_its_parent(self, store: AsyncStore) -> None:
+        await self.put_records(store, NewRecords(chains=(Chain(None, (_message("m1"),)),)))
+        for parent in (None, "m1", "absent"):
+            chains = (Chain(parent, (_message("m1"),)), Chain("absent", (_message("m2"),)))
+            with pytest.raises(ConflictError):
+                await self.put_records(store, NewRecords(put=((b"a", b"1"),), chains=chains))
+        assert await self.record_keys(store) == []
+
     async def test_records_belong_to_one_session_of_one_scope(self, store: AsyncStore) -> None:
         others = [SessionRef(_SCOPE, "t"), SessionRef(Scope("acme", "bob"), "s"), SessionRef(Scope(), "s")]
         for n, session in enumerate([SessionRef(_SCOPE, "s"), *others]):

@@ -152,6 +152,29 @@ class ContentTests(StoreCase):
         assert (self.must(store, "p")).parts[0]["url"] == data_url(b"differs")
         self.check_payloads(store, 1)
 
+    def test_a_message_whose_media_were_left_inline_says_the_same(self, store: Store) -> None:
+        """As an earlier version left some of them: it is read, and it is the same message when it comes again."""
+        apart = self.picture("p", b"one", b"other")
+        content = jsontext.decode(apart.body)
+        for part, data in zip(content["parts"], (b"one", b"other"), strict=True):
+            part["url"] = data_url(data)
+        inline = self.raw("p", content)
+        store.append(self.ref(), [inline], parent=LEAF)
+        stored, before = self.must(store, "p"), self.version(store)
+        assert stored.to_json() == inline.body
+        [again] = store.append(self.ref(), [apart], parent=LEAF, refuse_other=True)
+        assert (again.inserted, again.differs) == (False, False)
+        updated = store.update(self.ref(), apart)
+        assert updated is not None and (updated.changed, updated.message) == (False, stored)
+        self.check_payloads(store, 0)
+        updated = store.update(self.ref(), self.picture("p", b"one", b"another"))
+        assert updated is not None and updated.changed
+        assert (self.version(store), (self.must(store, "p")).parts[1]["url"]) == (
+            before + 1,
+            data_url(b"another"),
+        )
+        self.check_payloads(store, 2)
+
     def test_appending_an_id_again_keeps_no_payload(self, store: Store) -> None:
         self.add(store, "p")
         [again] = store.append(self.ref(), [self.picture("p", b"not kept")], parent=LEAF)

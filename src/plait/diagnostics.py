@@ -9,6 +9,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any
 
+from plait.store.forks import LOCK
+
 log = logging.getLogger("plait")
 
 
@@ -61,6 +63,18 @@ class Telemetry:
             span.set_status(self._failed)
         span.end()
         self._counter.add(count, {"operation": name, "outcome": "ok" if error is None else "error"})
+
+
+_one: Telemetry | None = None
+
+
+def telemetry() -> Telemetry:
+    """That of this process: OpenTelemetry keeps for ever what it is asked for, under a lock that is not made for forks."""
+    global _one
+    with LOCK:
+        if _one is None:
+            _one = Telemetry()
+        return _one
 
 
 class _Traced(AbstractContextManager[None]):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import plait
+from plait import diagnostics
 from tests.behaviour.values import note
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="the otel extra is not installed")
@@ -26,6 +27,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Any:
     exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     tracers, meters = TracerProvider(), MeterProvider([reader])
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(diagnostics, "_one", None)
     monkeypatch.setattr(trace, "get_tracer", tracers.get_tracer)
     monkeypatch.setattr(metrics, "get_meter", meters.get_meter)
     yield exporter, reader

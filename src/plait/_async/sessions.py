@@ -16,7 +16,7 @@ from plait._async.compacting import Compaction
 from plait._async.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, follow, read_page
 from plait._async.importing import check_transcript, import_transcript
 from plait._async.session import AsyncSession, composed, new_id, now_us
-from plait.diagnostics import Telemetry
+from plait.diagnostics import Telemetry, telemetry
 from plait.errors import (
     ConflictError,
     LeaseHeldError,
@@ -72,7 +72,7 @@ class Shared:
     def __init__(self, store: AsyncStore, rules: Rules) -> None:
         self.store = store
         self.rules = rules
-        self.telemetry = Telemetry()
+        self.telemetry = telemetry()
         self.listeners = Listeners()
         self.handles: weakref.WeakValueDictionary[tuple[Scope, str], AsyncSession] = weakref.WeakValueDictionary()
         self.heartbeats: set[AsyncRepeated] = set()

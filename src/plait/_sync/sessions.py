@@ -16,7 +16,7 @@ from plait._sync.compacting import Compaction
 from plait._sync.feeding import FEED_BYTES, FEED_ROWS, Listener, Listeners, follow, read_page
 from plait._sync.importing import check_transcript, import_transcript
 from plait._sync.session import Session, composed, new_id, now_us
-from plait.diagnostics import Telemetry
+from plait.diagnostics import Telemetry, telemetry
 from plait.errors import (
     ConflictError,
     LeaseHeldError,
@@ -72,7 +72,7 @@ class Shared:
     def __init__(self, store: Store, rules: Rules) -> None:
         self.store = store
         self.rules = rules
-        self.telemetry = Telemetry()
+        self.telemetry = telemetry()
         self.listeners = Listeners()
         self.handles: weakref.WeakValueDictionary[tuple[Scope, str], Session] = weakref.WeakValueDictionary()
         self.heartbeats: set[Repeated] = set()

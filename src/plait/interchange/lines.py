@@ -94,11 +94,8 @@ def _keys(value: Any) -> int:
     count, stack = 0, [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, dict):
-            count += len(cast(Json, item))
-            stack.extend(cast(Json, item).values())
-        elif isinstance(item, list):
-            stack.extend(cast("list[Any]", item))
+        count += len(cast(Json, item)) if isinstance(item, dict) else 0
+        stack.extend(_items(item))
     return count
 
 

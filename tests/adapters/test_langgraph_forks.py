@@ -125,6 +125,20 @@ def test_a_branch_leaves_the_state_of_the_one_that_was_there(sessions: plait.Ses
     assert contents(anew) == ["one", "echo one", "other", "echo other"]
 
 
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_list_may_hold_one_message_several_times(times: int, sessions: plait.Sessions) -> None:
+    message = HumanMessage("m", id="m")
+    for n in range(3):
+        given = {"messages": [message], "other": [AIMessage(f"{n}", id=f"{n}"), *[message] * times, AIMessage("end")]}
+        compiled(PlaitSaver(sessions)).invoke(given, CONFIG)
+        for saver in (PlaitSaver(sessions), PlaitSaver(sessions)):
+            other = compiled(saver).get_state(CONFIG).values["other"]
+            assert [found.content for found in other] == [f"{n}", *["m"] * times, "end"]
+            compiled(saver).update_state(CONFIG, {"other": [*other, message]}, as_node="agent")
+            assert compiled(PlaitSaver(sessions)).get_state(CONFIG).values["other"] == [*other, message]
+            compiled(saver).update_state(CONFIG, {"other": other}, as_node="agent")
+
+
 class Counting(PlaitSaver):
     """Versions as plait made them before: 1, 2, 3."""
 

@@ -106,6 +106,10 @@ class Laid:
     def leaf(self) -> str:
         return self.listed.places[-1].id
 
+    def is_last(self, place: Place) -> bool:
+        """Whether the list ends there so far."""
+        return bool(self.listed.places) and self.listed.places[-1].id == place.id
+
 
 Entry = Callable[[Sequence[Any]], bytes]
 """Makes a record of what stands for each of its values."""
@@ -153,6 +157,8 @@ class Thread:
         cursor = n
         for at, message in enumerate(messages[n:], n):
             place = self._known(messages, at)
+            if place is not None and laid.is_last(place) and not self._is_shared(place, messages[at - 1], messages[at]):
+                place = None  # the same message once more: one row is read once
             if place is None and message.id is None:
                 cursor, place = _found(base, cursor, message)
             if place is None:
@@ -172,6 +178,10 @@ class Thread:
         together = messages[first : first + len(ids)]
         whole = [message.id for message in together] == ids and all(map(self._unchanged, together))
         return place if whole else None
+
+    def _is_shared(self, place: Place, first: BaseMessage, second: BaseMessage) -> bool:
+        """Whether two messages are one place together, the second after the first."""
+        return (first.id, second.id) in itertools.pairwise(self.shared.get(place.id, ()))
 
     def _unchanged(self, message: BaseMessage) -> Place | None:
         found = self.known.get(message.id or "")

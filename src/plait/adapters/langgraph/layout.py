@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 PREFIX: Final = b"lg"
+KIND_BYTES: Final = len(PREFIX) + 1
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LEAST_DEFLATED_BYTES: Final = 64
 MOST_DEFLATED_BYTES: Final = 1 << 14

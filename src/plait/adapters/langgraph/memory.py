@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import time
 import uuid
@@ -29,9 +28,8 @@ from langgraph.store.base.embed import get_text_at_path, tokenize_path
 import plait
 from plait.adapters.langgraph import layout, values
 from plait.adapters.langgraph.saver import all_records
-from plait.adapters.langgraph.steps import Work, on, run, run_async
+from plait.adapters.langgraph.steps import BothFaces, Work, on
 from plait.adapters.langgraph.sweeping import Sweeping
-from plait.errors import UsageError
 
 SESSION: Final = "langgraph-memory"
 _ITEMS: Final = layout.PREFIX + b"s"
@@ -41,7 +39,7 @@ FOUND: Final = 100
 MOST_WORDS: Final = 12
 
 
-class PlaitStore(Sweeping, BaseStore):
+class PlaitStore(BothFaces, Sweeping, BaseStore):
     """Keeps what agents remember across threads in one session of sessions that you have opened.
 
     `query=` is answered by full text, in all scripts, best match first: items with all of its words,
@@ -66,48 +64,26 @@ class PlaitStore(Sweeping, BaseStore):
         ttl: TTLConfig | None = None,
         index: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(sessions, plait.Sessions | plait.AsyncSessions):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise UsageError(
-                f"PlaitStore takes what plait.open or plait.open_async answered, not a {type(sessions).__name__}"
-            )
-        self._sessions = sessions
+        self._work_on(sessions)
         self._session = session_id
-        self._loop = _running()
         self.ttl_config = ttl
         self._fields = [str(field) for field in (index or {}).get("fields") or ["$"]]
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do these operations; what is read is what was there before what is written."""
-        return self._run(self._batch(list(ops)))  # type: ignore[no-any-return]
+        return self._run(self._batch(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """See `batch`."""
-        return await self._arun(self._batch(list(ops)))  # type: ignore[no-any-return]
+        return await self._arun(self._batch(list(ops)))
 
     def sweep_ttl(self) -> int:
         """Remove the items whose time is over; answers how many."""
-        return self._run(self._sweep())  # type: ignore[no-any-return]
+        return self._run(self._sweep())
 
     async def asweep_ttl(self) -> int:
         """See `sweep_ttl`."""
-        return await self._arun(self._sweep())  # type: ignore[no-any-return]
-
-    def _run(self, work: Work[Any]) -> Any:
-        if not isinstance(self._sessions, plait.AsyncSessions):
-            return run(self._sessions, work)
-        if _running() is not None or self._loop is None or not self._loop.is_running():
-            work.close()
-            raise _NotHereError(
-                "these sessions are open_async's: use the async methods (a thread beside their running loop may call "
-                "the others), or give sessions of plait.open"
-            )
-        return asyncio.run_coroutine_threadsafe(run_async(self._sessions, work), self._loop).result()
-
-    async def _arun(self, work: Work[Any]) -> Any:
-        if isinstance(self._sessions, plait.AsyncSessions):
-            self._loop = asyncio.get_running_loop()
-            return await run_async(self._sessions, work)
-        return await asyncio.to_thread(run, self._sessions, work)
+        return await self._arun(self._sweep())
 
     def _batch(self, ops: Sequence[Op]) -> Work[list[Result]]:
         for op in ops:
@@ -258,17 +234,6 @@ class PlaitStore(Sweeping, BaseStore):
                     yield on(self._session, "delete", one.message)
                 count += 1
         return count
-
-
-class _NotHereError(UsageError, asyncio.InvalidStateError):
-    """What LangGraph's async stores raise for a sync call on their loop, too."""
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 class _Kept(NamedTuple):

@@ -118,15 +118,23 @@ class Found:
         return restore(item, self._serde), self._last
 
 
-def texts(row: dict[str, Any]) -> list[str]:
-    """The texts of a message: its content, or those of its blocks."""
-    content = row["data"].get("content")
+def texts(content: Any) -> list[str]:
+    """The texts of a message's content: itself, or those of its blocks."""
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):
         return []
     blocks: list[Any] = content
     return [block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)]
+
+
+def is_json(value: Any) -> bool:
+    """Whether JSON can say a value, if not of which types its parts are."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def snapshot(message: BaseMessage) -> dict[str, Any]:
@@ -171,9 +179,6 @@ def _shown(message: BaseMessage) -> dict[str, Any]:
     shown: dict[str, Any] = {"content": ""}
     for key in ("content", "id", "name", "tool_calls", "tool_call_id", "usage_metadata"):
         item = getattr(message, key, None)
-        try:
-            if item:
-                shown[key] = json.loads(json.dumps(item, allow_nan=False))
-        except (TypeError, ValueError, RecursionError):
-            pass
+        if item and is_json(item):
+            shown[key] = json.loads(json.dumps(item))
     return shown

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import heapq
 import logging
+import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -27,8 +27,8 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 import plait
 from plait.adapters.langgraph import layout, rows, values
-from plait.adapters.langgraph.steps import Out, Stream, Work, all_of, on, run, run_async, stream, stream_async
-from plait.adapters.langgraph.thread import Laid, Listed, Thread, Threads, pack_segments, unpack_segments
+from plait.adapters.langgraph.steps import BothFaces, Out, Stream, Work, all_of, on
+from plait.adapters.langgraph.thread import Laid, Listed, Recent, Thread, Threads, pack_segments, unpack_segments
 from plait.adapters.tails import without_archived
 from plait.errors import ConflictError, NotFoundError, UsageError
 
@@ -37,9 +37,13 @@ PAGE: Final = 200
 DROP_KEYS: Final = 500
 TRIES: Final = 20
 _VALUE, _LIST, _DELTA_LIST = 0, 1, 2
+_INPUT: Final = "__start__"
+"""The channel of a graph's input."""
+RANDOM_BITS: Final = 36
+"""Of a version: what tells two branches apart that have counted equally far."""
 
 
-class PlaitSaver(BaseCheckpointSaver[Any]):
+class PlaitSaver(BothFaces, BaseCheckpointSaver[Any]):
     """Keeps a graph's checkpoints in plait sessions that you have opened: each thread is the session of its id.
 
     Every message of a list of messages is a message of the session, stored once, whatever the graph
@@ -47,37 +51,25 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
     graph says can be read, searched, branched and compacted like any conversation.
 
     `sessions` is a `plait.Sessions`, for `invoke` and `stream` (and for `ainvoke`, in a thread), or a
-    `plait.AsyncSessions`, for `ainvoke` and `astream` alone. It stays yours to close.
+    `plait.AsyncSessions`, for `ainvoke` and `astream`. With the latter the sync methods work in threads beside the
+    loop that the saver was made or used in, such as those of a graph's sync nodes under `ainvoke`; elsewhere
+    they raise `UsageError`. It stays yours to close.
     """
 
     def __init__(self, sessions: plait.Sessions | plait.AsyncSessions, *, serde: Any = None) -> None:
-        super().__init__(serde=serde)
-        if not isinstance(sessions, plait.Sessions | plait.AsyncSessions):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(
-                f"PlaitSaver takes what plait.open or plait.open_async answered, not a {type(sessions).__name__}"
-            )
-        self._sessions = sessions
+        BaseCheckpointSaver.__init__(self, serde=serde)  # pyright: ignore[reportUnknownMemberType]
+        self._work_on(sessions)
         self._threads = Threads()
 
     # -- both faces
 
-    def _run(self, work: Work[Any]) -> Any:
-        if isinstance(self._sessions, plait.AsyncSessions):
-            raise UsageError("these sessions are open_async's: use ainvoke and astream, or give sessions of plait.open")
-        return run(self._sessions, work)
-
-    async def _arun(self, work: Work[Any]) -> Any:
-        if isinstance(self._sessions, plait.AsyncSessions):
-            return await run_async(self._sessions, work)
-        return await asyncio.to_thread(run, self._sessions, work)
-
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the newest of its thread and namespace."""
-        return self._run(self._get(config))  # type: ignore[no-any-return]
+        return self._run(self._get(config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """See `get_tuple`."""
-        return await self._arun(self._get(config))  # type: ignore[no-any-return]
+        return await self._arun(self._get(config))
 
     def messages(self, config: RunnableConfig) -> builtins.list[BaseMessage]:
         """What the thread's session holds, for the input of a run that goes on with what other frameworks said.
@@ -86,11 +78,11 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         the graph's state has already keep their ids, so they are not added to it again. Summaries are no messages of it:
         what they cover comes as it was, and `PlaitCompaction` lays them on each request. What is archived is left out.
         """
-        return self._run(self._messages(config))  # type: ignore[no-any-return]
+        return self._run(self._messages(config))
 
     async def amessages(self, config: RunnableConfig) -> builtins.list[BaseMessage]:
         """See `messages`."""
-        return await self._arun(self._messages(config))  # type: ignore[no-any-return]
+        return await self._arun(self._messages(config))
 
     def list(
         self,
@@ -101,10 +93,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, newest first; of all threads without a config. Metadata must equal all of `filter`."""
-        work = self._list(config, filter, before, limit)
-        if isinstance(self._sessions, plait.AsyncSessions):
-            raise UsageError("these sessions are open_async's: use alist, or give sessions of plait.open")
-        return stream(self._sessions, work)
+        return self._stream(self._list(config, filter, before, limit))
 
     async def alist(
         self,
@@ -115,13 +104,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """See `list`."""
-        work = self._list(config, filter, before, limit)
-        if isinstance(self._sessions, plait.AsyncSessions):
-            async for found in stream_async(self._sessions, work):
-                yield found
-            return
-        items = stream(self._sessions, work)
-        while (found := await asyncio.to_thread(next, items, None)) is not None:
+        async for found in self._astream(self._list(config, filter, before, limit)):
             yield found
 
     def put(
@@ -132,7 +115,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint, the values that are new in it and the messages that are new in those, in one transaction."""
-        return self._run(self._put(config, checkpoint, metadata, new_versions))  # type: ignore[no-any-return]
+        return self._run(self._put(config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -142,7 +125,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """See `put`."""
-        return await self._arun(self._put(config, checkpoint, metadata, new_versions))  # type: ignore[no-any-return]
+        return await self._arun(self._put(config, checkpoint, metadata, new_versions))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -195,20 +178,24 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """What each channel was written on the way to a checkpoint, from the newest value that was stored."""
-        return self._run(self._delta_history(config, channels))  # type: ignore[no-any-return]
+        return self._run(self._delta_history(config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """See `get_delta_channel_history`."""
-        return await self._arun(self._delta_history(config, channels))  # type: ignore[no-any-return]
+        return await self._arun(self._delta_history(config, channels))
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """The next version of a channel: a number; one that another saver made as text goes on as text."""
+        """The next version of a channel: a greater one, which no other branch of the thread has.
+
+        A number: what it counts, above bits by chance. One that only counts, as plait made them before, goes on so; one that
+        another saver made as text goes on as text.
+        """
         if isinstance(current, str):
-            head, _, tail = current.partition(".")
-            return f"{int(head) + 1:032}.{tail or '0'}"
-        return 1 if current is None else current + 1
+            return f"{int(current.partition('.')[0]) + 1:032}.{secrets.randbits(53):016}"
+        counted = 0 if current is None else int(current) >> RANDOM_BITS
+        return (counted + 1 << RANDOM_BITS) + secrets.randbits(RANDOM_BITS)
 
     # -- writing
 
@@ -225,9 +212,9 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         body = self._checkpoint_body(config, checkpoint, metadata, parent)
         key = layout.checkpoint_key(namespace, checkpoint["id"])
         for last in range(TRIES):
-            laid, put, texts, noted = self._new_values(thread, namespace, checkpoint, new_versions)
+            laid, put, others = self._new_values(thread, namespace, checkpoint, new_versions)
             put[key] = body
-            again = thread.again(texts)
+            again = thread.again((namespace, parent), self._texts(laid))
             chains = [chain for one in laid.values() for chain in one.chains]
             leaf = self._leaf(thread, namespace, laid)
             options = {"append": chains, "leaf": leaf, "format": rows.FORMAT}
@@ -242,10 +229,9 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
             for channel, one in laid.items():
                 thread.settle(namespace, channel, one, seqs)
             thread.leaf = leaf or thread.leaf
-            thread.came(texts)
             thread.forget(again)
-            for noted_key, entry, typed in noted:
-                thread.note(noted_key, entry, typed)
+            for other, said in others.items():
+                thread.note(other, Recent((namespace, checkpoint["id"]), "", _value_body, [said]))
             break
         return _config(thread_id, namespace, checkpoint["id"])
 
@@ -259,17 +245,11 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
 
     def _new_values(
         self, thread: Thread, namespace: str, checkpoint: Checkpoint, new_versions: ChannelVersions
-    ) -> tuple[
-        dict[str, Laid],
-        dict[bytes, bytes],
-        builtins.list[values.Text],
-        builtins.list[tuple[bytes, Any, builtins.list[values.Typed]]],
-    ]:
-        """The records of the values that are new: lists of messages by where they are, others as bytes."""
+    ) -> tuple[dict[str, Laid], dict[bytes, bytes], dict[bytes, values.Said]]:
+        """The records of the values that are new: lists of messages by where they are, others by what they say."""
         laid: dict[str, Laid] = {}
         put: dict[bytes, bytes] = {}
-        texts: builtins.list[values.Text] = []
-        others: builtins.list[tuple[bytes, values.Typed]] = []
+        others: dict[bytes, values.Said] = {}
         plain = values.is_plain(self.serde)
         thread.taken.clear()
         for channel, version in new_versions.items():
@@ -278,20 +258,44 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
             key, value = layout.value_key(namespace, channel, version), checkpoint["channel_values"][channel]
             delta = isinstance(value, _DeltaSnapshot)
             messages = value.value if delta else value
-            if not _is_messages(messages):
-                others.append((key, values.dump(self.serde, value)))
-                continue
-            one = laid[channel] = thread.lay(namespace, channel, messages, self.serde, plain=plain)
-            put[key] = layout.pack([_DELTA_LIST if delta else _LIST, pack_segments(one.listed.segments)])
-            if plain:
-                texts += [t for _, chain in one.chains for id, row in chain for t in values.texts_of(id, row)]
-        noted: builtins.list[tuple[bytes, Any, builtins.list[values.Typed]]] = []
-        for key, typed in others:
-            cut = values.cut(typed, [*texts, *thread.lately()])
-            put[key] = layout.pack([_VALUE, cut or list(typed)])
-            if cut is None:
-                noted.append((key, _value_body, [typed]))
-        return laid, put, texts, noted
+            if _is_messages(messages):
+                one = laid[channel] = thread.lay(namespace, channel, messages, self.serde, plain=plain)
+                put[key] = layout.pack([_DELTA_LIST if delta else _LIST, pack_segments(one.listed.segments)])
+            else:
+                said = others[key] = self._said(thread, value, _INPUT if channel == _INPUT else None)
+                put[key] = _value_body([said.record()])
+        return laid, put, others
+
+    def _texts(self, laid: dict[str, Laid]) -> dict[str, builtins.list[values.Text]]:
+        """The texts of the messages that come to the session, by their list; none if nobody may read them."""
+        if not values.is_plain(self.serde):
+            return {}
+        return {
+            channel: [
+                text
+                for _, chain in one.chains
+                for id, row in chain
+                for text in values.texts_of(id, row["data"].get("content"))
+            ]
+            for channel, one in laid.items()
+        }
+
+    def _said(self, thread: Thread, value: Any, channel: str | None) -> values.Said:
+        """What is written to a channel, as bytes, with where in them messages stand; in a graph's input each list is by itself."""
+        typed = values.dump(self.serde, value)
+        if channel is None or typed[0] != values.PACKED or not values.is_plain(self.serde):
+            return values.Said(typed, {}, ())
+        parts, spans = {channel: value}, {channel: (0, len(typed[1]))}
+        if channel == _INPUT:
+            parts = value if type(value) is dict else {}
+            spans = values.fields(self.serde, parts, typed[1])
+        found: builtins.list[values.Found] = []
+        for name, span in spans.items():
+            messages = parts[name]
+            texts = [thread.texts(message) for message in messages] if _is_messages(messages) else []
+            if any(texts):
+                found += values.inside(self.serde, messages, typed[1], span, texts)
+        return values.Said(typed, spans, found)
 
     def _leaf(self, thread: Thread, namespace: str, laid: dict[str, Laid]) -> str | None:
         """Which message is to be the active leaf: the last of the graph's own list, if it is another than before."""
@@ -340,20 +344,19 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
                 usual.append((index, channel, value))
             else:
                 key = layout.writes_key(namespace, checkpoint_id, task_id, str(-index))
-                put[key] = _Writes(task_path, [(index, channel)])([self._cut(thread, values.dump(self.serde, value))])
+                put[key] = _Writes(task_path, [(index, channel)])([self._said(thread, value, None).record()])
         keep: dict[bytes, bytes] = {}
         key = layout.writes_key(namespace, checkpoint_id, task_id, "")
         entry = _Writes(task_path, [(index, channel) for index, channel, _ in usual])
-        typed = [values.dump(self.serde, value) for *_, value in usual]
+        said = [self._said(thread, value, channel) for _, channel, value in usual]
         if usual:
-            thread.note(key, entry, typed)  # before it is there: the next checkpoint may come in another thread
-            keep[key] = entry([self._cut(thread, one) for one in typed])
+            # Before it is there: the next checkpoint may come in another thread.
+            thread.note(key, Recent((namespace, checkpoint_id), task_path, entry, said))
+            keep[key] = entry([one.record() for one in said])
         done = yield on(thread_id, "write_records", put, keep=keep)
         if done.kept:
+            thread.forget(done.kept)
             yield from self._add_writes(thread_id, key, keep[key])
-
-    def _cut(self, thread: Thread, typed: values.Typed) -> builtins.list[Any]:
-        return values.cut(typed, thread.lately()) or list(typed)
 
     def _add_writes(self, thread_id: str, key: bytes, body: bytes) -> Work[None]:
         """What a task wrote under an index before stays; what it wrote under another is added."""
@@ -420,7 +423,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         kind, stored = layout.unpack(body)
         if kind == _VALUE:
             yield from texts.look_for(values.referred(stored))
-            return values.load(self.serde, values.whole(stored, texts.get))
+            return values.recall(self.serde, stored, texts.get)
         listed = Listed()
         messages: builtins.list[BaseMessage] = []
         reading = rows.Found(self.serde)
@@ -455,7 +458,7 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         for _, task, _, channel, stored in sorted(found, key=lambda write: write[:3]):
             if channels is None or channel in channels:
                 yield from texts.look_for(values.referred(stored))
-                pending.append((task, channel, values.load(self.serde, values.whole(stored, texts.get))))
+                pending.append((task, channel, values.recall(self.serde, stored, texts.get)))
         return pending
 
     def _list(
@@ -589,22 +592,29 @@ class PlaitSaver(BaseCheckpointSaver[Any]):
         return kept
 
     def _remove(self, thread_id: str, gone: Sequence[tuple[str, str]]) -> Work[None]:
-        """Remove checkpoints with their writes, then the values that no checkpoint has any more."""
+        """Remove checkpoints with their writes, then the values that no checkpoint has any more.
+
+        Only values that are there before any of it may go, and only if no checkpoint that is there after the removal has
+        them: a checkpoint that is put meanwhile has values of its own, or those of one that stays.
+        """
         self._threads.of(thread_id).forget()
+        namespaces = list(dict.fromkeys(namespace for namespace, _ in gone))
+        unused: dict[bytes, None] = {}
+        for namespace in namespaces:
+            found = yield from all_records(thread_id, *layout.namespaced(b"b", namespace))
+            unused |= dict.fromkeys(key for key, _ in found)
         for namespace, id in gone:
             prefix = layout.writes_prefix(namespace, id)
             writes = [key for key, _ in (yield from all_records(thread_id, prefix, layout.after(prefix)))]
             yield on(thread_id, "write_records", delete=[layout.checkpoint_key(namespace, id), *writes])
-        for namespace in dict.fromkeys(namespace for namespace, _ in gone):
-            first, end = layout.namespaced(b"c", namespace)
-            used: set[bytes] = set()
-            for _, body in (yield from all_records(thread_id, first, end)):
+        for namespace in namespaces:
+            for _, body in (yield from all_records(thread_id, *layout.namespaced(b"c", namespace))):
                 versions = values.load(self.serde, tuple(layout.unpack(body)[2]))[2]
-                used |= {layout.value_key(namespace, channel, version) for channel, version in versions.items()}
-            first, end = layout.namespaced(b"b", namespace)
-            unused = [key for key, _ in (yield from all_records(thread_id, first, end)) if key not in used]
-            for at in range(0, len(unused), DROP_KEYS):
-                yield on(thread_id, "write_records", delete=unused[at : at + DROP_KEYS])
+                for channel, version in versions.items():
+                    unused.pop(layout.value_key(namespace, channel, version), None)
+        keys = list(unused)
+        for at in range(0, len(keys), DROP_KEYS):
+            yield on(thread_id, "write_records", delete=keys[at : at + DROP_KEYS])
 
     def _copy_thread(self, source: str, target: str) -> Work[None]:
         source, target = str(source), str(target)
@@ -668,11 +678,15 @@ class _Texts:
     def look_for(self, ids: set[str]) -> Work[None]:
         for id in ids - self.found.keys():
             message = yield on(self.thread_id, "get", id)
-            self.found[id] = rows.texts(message.to_dict()) if isinstance(message, plait.Message) else []
+            self.found[id] = _texts_of(message) if isinstance(message, plait.Message) else []
 
-    def get(self, id: str, n: int) -> bytes | None:
+    def get(self, id: str, n: int) -> str | None:
         found = self.found.get(id, [])
-        return values.encoded(found[n]) if n < len(found) else None
+        return found[n] if n < len(found) else None
+
+
+def _texts_of(message: plait.Message) -> list[str]:
+    return rows.texts(message.to_dict()["data"].get("content")) if message.format == rows.FORMAT else [message.text]
 
 
 class _Newest:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import plait
+from plait.errors import UsageError
 
 T = TypeVar("T")
 
@@ -116,3 +118,80 @@ def _next(work: Stream, answer: Any) -> Call | Out | None:
         return work.send(answer)
     except StopIteration:
         return None
+
+
+class BothFaces:
+    """What does work for the methods of both faces, on sessions of either.
+
+    Over `plait.open`'s the async methods work in threads. Over `plait.open_async`'s the sync methods work on the loop that the
+    object was made or used in, called from threads beside it; elsewhere they raise `UsageError`.
+    """
+
+    _sessions: plait.Sessions | plait.AsyncSessions
+    _loop: asyncio.AbstractEventLoop | None
+
+    def _work_on(self, sessions: plait.Sessions | plait.AsyncSessions) -> None:
+        if not isinstance(sessions, plait.Sessions | plait.AsyncSessions):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise UsageError(
+                f"{type(self).__name__} takes what plait.open or plait.open_async answered, not a {type(sessions).__name__}"
+            )
+        self._sessions = sessions
+        self._loop = _running()
+
+    def _run(self, work: Work[T]) -> T:
+        if not isinstance(self._sessions, plait.AsyncSessions):
+            return run(self._sessions, work)
+        loop = self._loop_beside(work)
+        return asyncio.run_coroutine_threadsafe(run_async(self._sessions, work), loop).result()
+
+    async def _arun(self, work: Work[T]) -> T:
+        if isinstance(self._sessions, plait.AsyncSessions):
+            self._loop = asyncio.get_running_loop()
+            return await run_async(self._sessions, work)
+        return await asyncio.to_thread(run, self._sessions, work)
+
+    def _stream(self, work: Stream) -> Iterator[Any]:
+        if not isinstance(self._sessions, plait.AsyncSessions):
+            return stream(self._sessions, work)
+        return _each_on(self._loop_beside(work), stream_async(self._sessions, work))
+
+    async def _astream(self, work: Stream) -> AsyncIterator[Any]:
+        if isinstance(self._sessions, plait.AsyncSessions):
+            self._loop = asyncio.get_running_loop()
+            async for found in stream_async(self._sessions, work):
+                yield found
+            return
+        items = stream(self._sessions, work)
+        while (found := await asyncio.to_thread(next, items, None)) is not None:
+            yield found
+
+    def _loop_beside(self, work: Work[Any] | Stream) -> asyncio.AbstractEventLoop:
+        """The loop that a sync call is to work on: not its own thread's, which would wait for itself."""
+        if self._loop is None or not self._loop.is_running() or self._loop is _running():
+            work.close()
+            raise _NotHereError(
+                "these sessions are open_async's: use the async methods, such as ainvoke (a thread beside their running "
+                "loop may call the others), or give sessions of plait.open"
+            )
+        return self._loop
+
+
+class _NotHereError(UsageError, asyncio.InvalidStateError):
+    """What LangGraph's async savers and stores raise for a sync call on their loop, too."""
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _each_on(loop: asyncio.AbstractEventLoop, items: AsyncIterator[Any]) -> Iterator[Any]:
+    """The items, each fetched on a loop by a thread beside it."""
+
+    async def following() -> Any:
+        return await anext(items, None)
+
+    while (found := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
+        yield found

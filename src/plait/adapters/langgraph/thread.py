@@ -10,24 +10,23 @@ import hashlib
 import itertools
 import logging
 import uuid
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
 import plait
 from plait.adapters.langgraph import layout, rows, values
 from plait.adapters.langgraph.rows import Place
-from plait.adapters.langgraph.values import Text, Typed
+from plait.adapters.langgraph.values import Said, Text
 from plait.logic.ids import MAX_ID_BYTES
 from plait.model import OVERLAY_PREFIX
 
 log = logging.getLogger("plait")
 THREADS: Final = 64
-TEXTS: Final = 64
 RECENT: Final = 64
 RECENT_BYTES: Final = 4 << 20
 LEAST_BODY_BYTES: Final = 256
@@ -107,6 +106,28 @@ class Laid:
     def leaf(self) -> str:
         return self.listed.places[-1].id
 
+    def is_last(self, place: Place) -> bool:
+        """Whether the list ends there so far."""
+        return bool(self.listed.places) and self.listed.places[-1].id == place.id
+
+
+Entry = Callable[[Sequence[Any]], bytes]
+"""Makes a record of what stands for each of its values."""
+
+
+At = tuple[str, str | None]
+"""A namespace and the id of a checkpoint in it."""
+
+
+class Recent(NamedTuple):
+    """A record that was written lately, at a checkpoint: what it says is said by messages that come with one after that."""
+
+    at: At
+    path: str
+    """What a checkpoint's tasks are applied in the order of; of equal texts the first is the first message's."""
+    entry: Entry
+    said: Sequence[Said]
+
 
 class Thread:
     """One thread."""
@@ -123,8 +144,7 @@ class Thread:
         """Ids that others have given out: they are somebody's already."""
         self.leaf: str | None = None
         self.main: str | None = None
-        self.texts: deque[Text] = deque(maxlen=TEXTS)
-        self.recent: OrderedDict[bytes, Any] = OrderedDict()
+        self.recent: OrderedDict[bytes, Recent] = OrderedDict()
         self._lock = Lock()
 
     def lay(self, namespace: str, channel: str, messages: Sequence[BaseMessage], serde: Any, *, plain: bool) -> Laid:
@@ -137,6 +157,8 @@ class Thread:
         cursor = n
         for at, message in enumerate(messages[n:], n):
             place = self._known(messages, at)
+            if place is not None and laid.is_last(place) and not self._is_shared(place, messages[at - 1], messages[at]):
+                place = None  # the same message once more: one row is read once
             if place is None and message.id is None:
                 cursor, place = _found(base, cursor, message)
             if place is None:
@@ -156,6 +178,10 @@ class Thread:
         together = messages[first : first + len(ids)]
         whole = [message.id for message in together] == ids and all(map(self._unchanged, together))
         return place if whole else None
+
+    def _is_shared(self, place: Place, first: BaseMessage, second: BaseMessage) -> bool:
+        """Whether two messages are one place together, the second after the first."""
+        return (first.id, second.id) in itertools.pairwise(self.shared.get(place.id, ()))
 
     def _unchanged(self, message: BaseMessage) -> Place | None:
         found = self.known.get(message.id or "")
@@ -241,27 +267,36 @@ class Thread:
 
     # -- texts that need not be written twice
 
-    def note(self, key: bytes, entry: Any, typed: Sequence[Typed]) -> None:
-        """Remember a record that holds much, in case messages with its texts come to the session next."""
-        if sum(len(data) for _, data in typed) < LEAST_BODY_BYTES:
+    def texts(self, message: BaseMessage) -> list[Text]:
+        """The texts of a message that is in the session as it is, as its row there has them."""
+        place = self._unchanged(message)
+        if place is None or place.foreign or not rows.is_json(message.content):
+            return []
+        return values.texts_of(place.id, message.content)
+
+    def note(self, key: bytes, record: Recent) -> None:
+        """Remember a record that holds much, for when the messages that it says come to the session."""
+        if not any(one.lists for one in record.said) or _size(record.said) < LEAST_BODY_BYTES:
             return
         with self._lock:
-            self.recent[key] = (entry, typed)
-            while len(self.recent) > RECENT or _size(self.recent) > RECENT_BYTES:
+            self.recent[key] = record
+            while len(self.recent) > RECENT or sum(_size(one.said) for one in self.recent.values()) > RECENT_BYTES:
                 self.recent.popitem(last=False)
 
-    def again(self, texts: Sequence[Text]) -> dict[bytes, bytes]:
-        """Records written lately, anew, without the texts that are in the session now."""
-        if not texts:
+    def again(self, at: At, texts: Mapping[str, Sequence[Text]]) -> dict[bytes, bytes]:
+        """The records of a checkpoint, anew, without the texts, by channel, of the messages that come with the next one."""
+        if not any(texts.values()):
             return {}
         with self._lock:
-            recent = list(self.recent.items())
+            recent = [(key, record) for key, record in self.recent.items() if record.at == at]
         found: dict[bytes, bytes] = {}
-        for key, (entry, typed) in recent:
-            stored = [values.cut(one, texts) for one in typed]
-            if any(stored):
-                made = [cut or list(one) for cut, one in zip(stored, typed, strict=True)]
-                found[key] = entry(made)
+        left: dict[bytes, dict[str, list[Text]]] = {}
+        for key, (_, _, entry, said) in sorted(recent, key=lambda one: one[1].path):
+            kind = key[: layout.KIND_BYTES]  # an input and what is written of it are records of two
+            own = left.setdefault(kind, {channel: list(all) for channel, all in texts.items()})
+            taken = [one.take(own) for one in said]
+            if any(taken):
+                found[key] = entry([one.record(more) for one, more in zip(said, taken, strict=True)])
         return found
 
     def forget(self, keys: Iterable[bytes] | None = None) -> None:
@@ -269,16 +304,6 @@ class Thread:
         with self._lock:
             for key in list(self.recent if keys is None else keys):
                 self.recent.pop(key, None)
-
-    def lately(self) -> list[Text]:
-        """Texts of the messages that came last."""
-        with self._lock:
-            return list(self.texts)
-
-    def came(self, texts: Sequence[Text]) -> None:
-        """Messages with these texts have come to the session."""
-        with self._lock:
-            self.texts.extend(texts)
 
 
 class Threads:
@@ -326,8 +351,8 @@ def _can_be(id: str) -> bool:
     return data is not None and 0 < len(data) <= MAX_ID_BYTES and id.isprintable() and not id.isspace()
 
 
-def _size(recent: OrderedDict[bytes, Any]) -> int:
-    return sum(len(data) for _, typed in recent.values() for _, data in typed)
+def _size(said: Sequence[Said]) -> int:
+    return sum(len(one.typed[1]) for one in said)
 
 
 def pack_segments(segments: Sequence[Segment]) -> list[Any]:

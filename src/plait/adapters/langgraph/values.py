@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -19,6 +20,8 @@ from plait.adapters.langgraph import rows
 
 log = logging.getLogger("plait")
 Typed: TypeAlias = tuple[str, bytes]
+PACKED: Final = "msgpack"
+"""The type of what the serializer writes as MessagePack."""
 EXACT: Final = "plait"
 """The type of what plait wrote itself, because the serializer cannot say it."""
 LEAST_TEXT_BYTES: Final = 96
@@ -33,6 +36,12 @@ class Text(NamedTuple):
     data: bytes
 
 
+Span: TypeAlias = tuple[int, int]
+"""From where to where among the bytes of a value."""
+Found: TypeAlias = tuple[int, Text]
+"""A text, and where its bytes begin."""
+
+
 def dump(serde: Any, value: Any) -> Typed:
     """A value as bytes; `TypeError` of the serializer's for what neither of us can say."""
     try:
@@ -45,7 +54,7 @@ def dump(serde: Any, value: Any) -> Typed:
         except TypeError:
             pass  # the serializer's own words say better what is wrong
         raise
-    if kind == "msgpack" and b"?" in data and is_plain(serde) and _has_halves(value, 0):
+    if kind == PACKED and b"?" in data and is_plain(serde) and _has_halves(value, 0):
         return EXACT, _pack.encode(_tagged(serde, value))
     return kind, bytes(data)
 
@@ -66,31 +75,99 @@ def is_plain(serde: Any) -> bool:
 # -- texts that messages of the session hold -------------------------------------
 
 
-def cut(typed: Typed, texts: Iterable[Text]) -> list[Any] | None:
-    """What stands in a record where a value holds some of the texts; `None` if it holds none."""
-    kind, data = typed
-    found: list[tuple[int, Text]] = []
-    for item in texts:
-        at = data.find(item.data)
-        while at >= 0:
-            found.append((at, item))
-            at = data.find(item.data, at + len(item.data))
-    pieces: list[Any] = []
-    done = 0
-    for at, item in sorted(found, key=lambda place: (place[0], -len(place[1].data))):
-        if at < done:
-            continue
-        pieces += [data[done:at], [item.message, item.n, len(item.data), _check(item.data)]]
-        done = at + len(item.data)
-    return [kind, [*pieces, data[done:]]] if pieces else None
+class Said(NamedTuple):
+    """A value as bytes, and where in them what is said to lists of messages stands: there, and nowhere else, a text is a message's."""
+
+    typed: Typed
+    lists: dict[str, Span]
+    """By the list's channel."""
+    found: Sequence[Found]
+    """Texts of messages that are in the session already."""
+
+    def take(self, texts: dict[str, list[Text]]) -> list[Found]:
+        """The texts of new messages that stand here, taken from among those of their list: what one message says, it says once."""
+        taken: list[Found] = []
+        for channel, span in self.lists.items():
+            here = list(_find(self.typed[1], span, texts.get(channel, ())))
+            for _, text in here:
+                texts[channel].remove(text)
+            taken += here
+        return taken
+
+    def record(self, more: Iterable[Found] = ()) -> list[Any]:
+        """What stands in a record for it, with references to the texts."""
+        kind, data = self.typed
+        pieces: list[Any] = []
+        done = 0
+        for at, text in sorted([*self.found, *more], key=lambda found: found[0]):
+            if at >= done:
+                pieces += [data[done:at], [text.message, text.n, len(text.data), _check(text.data)]]
+                done = at + len(text.data)
+        return [kind, [*pieces, data[done:]]] if pieces else [kind, data]
 
 
-def whole(stored: Sequence[Any], text_of: Callable[[str, int], bytes | None]) -> Typed:
-    """A value as it was before its texts were cut out; where one is gone, as many dots."""
+def fields(serde: Any, value: dict[Any, Any], data: bytes) -> dict[str, Span]:
+    """Where in a dictionary's bytes the value of each key is."""
+    spans: dict[str, Span] = {}
+    at = _head_bytes(len(value))
+    for key, item in value.items():
+        first = at + _bytes_inside(serde, key)
+        at = first + _bytes_inside(serde, item)
+        spans[key] = first, at
+    return spans if at == len(data) else {}  # else somebody has changed it meanwhile
+
+
+def inside(
+    serde: Any, messages: Sequence[BaseMessage], data: bytes, span: Span, texts: Sequence[list[Text]]
+) -> list[Found]:
+    """Where in the bytes of a list of messages those texts stand that each of them has, as far as it is in the session."""
+    at, end = span
+    at += _head_bytes(len(messages))
+    found: list[Found] = []
+    for message, own in zip(messages, texts, strict=True):
+        first, at = at, at + _bytes_inside(serde, message)
+        found += _find(data, (first, at), own)
+    return found if at == end else []
+
+
+def _find(data: bytes, span: Span, texts: Iterable[Text]) -> Iterable[Found]:
+    """Texts that stand in a part of a value, in their order; each as the whole of a text, not as a piece of one."""
+    at, end = span
+    for text in list(texts):
+        head = _text_head(len(text.data))
+        there = data.find(head + text.data, at, end)
+        if there >= 0:
+            yield there + len(head), text
+            at = there + len(head) + len(text.data)
+
+
+def _text_head(size: int) -> bytes:
+    """What MessagePack has before a text of so many bytes, which are 96 at least."""
+    if size < 1 << 8:
+        return b"\xd9" + size.to_bytes(1, "big")
+    return b"\xda" + size.to_bytes(2, "big") if size < 1 << 16 else b"\xdb" + size.to_bytes(4, "big")
+
+
+def _head_bytes(count: int) -> int:
+    """How many bytes MessagePack has before the items of a list or a dictionary."""
+    return 1 if count < 16 else 3 if count < 1 << 16 else 5
+
+
+def _bytes_inside(serde: Any, item: Any) -> int:
+    return len(serde.dumps_typed([item])[1]) - 1
+
+
+def recall(serde: Any, stored: Sequence[Any], text_of: Callable[[str, int], str | None]) -> Any:
+    """The value that a record holds. The text of a message reads as the message has it now; where it is gone, dots do."""
     kind, data = stored
     if isinstance(data, bytes):
-        return kind, data
-    return kind, b"".join(piece if isinstance(piece, bytes) else _text(piece, text_of) for piece in data)
+        return load(serde, (kind, data))
+    now: dict[str, str] = {}
+    value = load(serde, (kind, _whole(data, text_of, now)))
+    if not now:
+        return value
+    value = _renewed(value, now)
+    return load(serde, (kind, _whole(data, text_of, None))) if now else value
 
 
 def referred(stored: Sequence[Any]) -> set[str]:
@@ -99,23 +176,47 @@ def referred(stored: Sequence[Any]) -> set[str]:
     return set() if isinstance(data, bytes) else {piece[0] for piece in data if not isinstance(piece, bytes)}
 
 
-def _text(piece: Sequence[Any], text_of: Callable[[str, int], bytes | None]) -> bytes:
+def _whole(pieces: Sequence[Any], text_of: Callable[[str, int], str | None], now: dict[str, str] | None) -> bytes:
+    """A value's bytes with its texts; with `now`, one that has changed is there by a mark of the same size."""
+    return b"".join(piece if isinstance(piece, bytes) else _text(piece, text_of, now) for piece in pieces)
+
+
+def _text(piece: Sequence[Any], text_of: Callable[[str, int], str | None], now: dict[str, str] | None) -> bytes:
     message, n, size, check = piece
-    data = text_of(message, n)
+    text = text_of(message, n)
+    data = None if text is None else encoded(text)
     if data is not None and len(data) == size and _check(data) == check:
         return data
+    if text is not None and now is not None:
+        mark = uuid.uuid4().hex.ljust(size, ".")
+        now[mark] = text
+        return mark.encode()
     log.warning("message %r was changed or deleted: what a checkpoint said of it is shown as dots", message)
     return b"." * int(size)
+
+
+def _renewed(value: Any, now: dict[str, str]) -> Any:
+    """A value with the texts in the place of their marks, which go from `now`."""
+    if isinstance(value, str):
+        for mark in [mark for mark in now if mark in value]:
+            value = value.replace(mark, now.pop(mark))
+    elif type(value) is list or type(value) is tuple:
+        return type(value)(_renewed(item, now) for item in value)
+    elif type(value) is dict:
+        return {key: _renewed(item, now) for key, item in value.items()}
+    elif isinstance(value, BaseMessage):
+        value.__dict__.update(_renewed(dict(value.__dict__), now))
+    return value
 
 
 def _check(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=6).digest()
 
 
-def texts_of(message: str, row: dict[str, Any]) -> list[Text]:
+def texts_of(message: str, content: Any) -> list[Text]:
     """The texts of a message that are long enough to be referred to."""
     found: list[Text] = []
-    for n, text in enumerate(rows.texts(row)):
+    for n, text in enumerate(rows.texts(content)):
         if len(text) >= LEAST_TEXT_BYTES // 4 and (data := encoded(text)) is not None:
             found.append(Text(message, n, data))
     return [text for text in found if len(text.data) >= LEAST_TEXT_BYTES]

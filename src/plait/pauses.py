@@ -129,14 +129,14 @@ def pieces(data: Payload) -> Iterator[bytes]:
         raise UsageError(f"media is bytes, a binary file or an iterable of bytes, not {type(data).__name__}")
 
 
-def _cut(data: bytes | bytearray | memoryview) -> Iterator[bytes]:
+def _cut(data: bytes | bytearray | memoryview[Any]) -> Iterator[bytes]:
     for start in range(0, len(data), PIECE_BYTES):
         yield bytes(data[start : start + PIECE_BYTES])
 
 
-def _read(file: _Readable) -> bytes | bytearray | memoryview:
+def _read(file: _Readable) -> bytes | bytearray | memoryview[Any]:
     """What a file gives next, empty at its end; only bytes can say that, so anything else is refused."""
-    piece = file.read(PIECE_BYTES)
+    piece: Any = file.read(PIECE_BYTES)
     if isinstance(piece, bytes | bytearray | memoryview):
         return piece
     if isinstance(piece, str):

@@ -78,6 +78,45 @@ async def test_adding_again_adds_what_came_since(sessions: plait.AsyncSessions) 
     await memory.add_session_to_memory(Session(id="s", app_name="shop", user_id="ann"))
 
 
+async def test_only_what_is_on_the_path_of_the_session_is_remembered(sessions: plait.AsyncSessions) -> None:
+    memory, service = PlaitMemoryService(sessions), PlaitSessionService(sessions, on_stale="branch")
+    main = await talk(sessions, "s", "cat start")
+    branch = await service.get_session(**ANN, session_id="s")
+    assert branch is not None
+    await service.append_event(main, event("cat main", "m1"))
+    await service.append_event(branch, event("cat beside", "b1"))
+    await service.append_event(main, event("cat end", "m2"))
+    await memory.add_session_to_memory(main)
+    assert sorted(map(str, await found(memory, "cat"))) == ["cat end", "cat main", "cat start"]
+    assert await found(memory, "beside") == []
+    await service.append_event(branch, event("cat later", "b2"))
+    await memory.add_events_to_memory(**ANN, events=branch.events[-1:], session_id="s")
+    assert sorted(map(str, await found(memory, "cat"))) == ["cat end", "cat later", "cat main", "cat start"]
+    await memory.add_session_to_memory(branch)
+    assert sorted(map(str, await found(memory, "cat"))) == ["cat beside", "cat later", "cat start"], "as ADK's own does"
+
+
+async def test_events_on_another_branch_take_nothing_out_of_the_memory(sessions: plait.AsyncSessions) -> None:
+    memory, service = PlaitMemoryService(sessions), PlaitSessionService(sessions)
+    session = await talk(sessions, "s", "cat start", "cat main")
+    await memory.add_session_to_memory(session)
+    handle = service.handle(session)
+    await handle.checkout("s0")
+    there = await service.get_session(**ANN, session_id="s")
+    assert there is not None
+    await service.append_event(there, event("cat branch", "b1"))
+    await memory.add_events_to_memory(**ANN, events=there.events[-1:], session_id="s")
+    assert sorted(map(str, await found(memory, "cat"))) == ["cat branch", "cat main", "cat start"]
+
+
+async def test_a_time_beyond_the_calendar_hides_no_memory(sessions: plait.AsyncSessions) -> None:
+    memory, service = PlaitMemoryService(sessions), PlaitSessionService(sessions)
+    session = await talk(sessions, "s", "cat one")
+    await service.append_event(session, event("cat two").model_copy(update={"timestamp": 1e300}))
+    await memory.add_session_to_memory(session)
+    assert sorted(map(str, await found(memory, "cat"))) == ["cat one", "cat two"]
+
+
 async def test_some_events_only(sessions: plait.AsyncSessions) -> None:
     memory = PlaitMemoryService(sessions)
     session = await talk(sessions, "s", "cat one", "cat two", "cat three", "cat four")

@@ -21,7 +21,7 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 import plait
-from plait.adapters.adk import PlaitSessionService, packed
+from plait.adapters.adk import Compaction, PlaitSessionService, packed
 
 APP, USER = "shop", "ann"
 
@@ -91,6 +91,54 @@ async def test_states_are_of_the_app_the_user_and_the_session(service: PlaitSess
     assert await service.get_user_state(app_name=APP, user_id=USER) == {"u": {"x": None}, "v": b"\x00"}
     assert await service.get_user_state(app_name=APP, user_id="nobody") == {}
     assert await service.get_user_state(app_name="other", user_id=USER) == {}
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"author": "agent", "content": {"role": "model", "parts": [{"text": "Hi"}]}},
+        {"author": "agent", "invocationId": "i", "timestamp": None, "content": {"parts": [{"text": "Hi"}]}},
+        {"author": "agent", "timestamp": 10**400, "content": {"parts": [{"text": "Hi"}]}},
+        {"author": "agent", "timestamp": "noon", "id": None, "content": {"parts": [{"text": "Hi"}]}},
+        {"timestamp": [], "actions": None, "content": {"parts": [{"text": "Hi"}]}},
+        {"author": 7, "actions": {"stateDelta": [1], "artifactDelta": 3}, "content": {"parts": [{"text": "Hi"}]}},
+        event("Hi", k=1).model_dump(mode="json"),
+    ],
+    ids=["bare", "null", "huge", "words", "no author", "malformed", "snake case"],
+)
+async def test_an_event_without_what_adk_writes_hides_no_session(
+    sessions: plait.AsyncSessions, strange: dict[str, Any]
+) -> None:
+    service = PlaitSessionService(sessions, compaction=Compaction(tokens=10**9, summary_model="none"))
+    await service.create_session(app_name=APP, user_id=USER, session_id="plain")
+    handle = sessions.scoped(APP, USER).session("s")
+    stored = await handle.append(strange, format="adk", id="m")
+    message = await handle.get(stored.id)
+    assert isinstance(message, plait.Message)
+    session = await read(service)
+    assert texts(session) == ["Hi"] and session.events == (await read(service)).events
+    if not isinstance(strange.get("timestamp"), float):
+        assert session.events[0].timestamp == session.last_update_time == message.created_at.timestamp()
+    assert session.state == ({"k": 1} if "invocation_id" in strange else {})
+    assert len((await service.list_sessions(app_name=APP, user_id=USER)).sessions) == 2
+    assert texts(await read(service, after_timestamp=1.0)) == ["Hi"]
+    await service.append_event(session, event("More", id="more"))
+    await handle.add_overlay(stored.id, stored.id, summary="They met.")
+    assert texts(await read(service)) == ["They met.", "More"]
+
+
+async def test_users_whose_sessions_began_elsewhere_are_listed(
+    sessions: plait.AsyncSessions, service: PlaitSessionService
+) -> None:
+    await service.create_session(app_name=APP, user_id=USER, session_id="s", state={"app:a": 1})
+    for of, user in ((APP, "bob"), (APP, USER), ("other", "eve"), (f"{APP}2", "eve"), ("", "eve")):
+        await sessions.scoped(of, user).session("elsewhere").append(plait.user("Hello"))
+    await sessions.session("default").append(plait.user("Hello"))
+    found = (await service.list_sessions(app_name=APP)).sessions
+    assert sorted((one.user_id, one.id) for one in found) == [(USER, "elsewhere"), (USER, "s"), ("bob", "elsewhere")]
+    below = PlaitSessionService(sessions.scoped("tenant", "owner"))
+    await below.create_session(app_name=APP, user_id="zoe", session_id="s")
+    assert [one.user_id for one in (await below.list_sessions(app_name=APP)).sessions] == ["zoe"]
 
 
 async def test_a_state_that_is_no_json_is_kept_by_its_repr(

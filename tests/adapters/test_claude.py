@@ -219,6 +219,34 @@ def test_a_policy_is_refused() -> None:
         ClaudeSessionStore(sessions, compaction=1000)  # type: ignore[arg-type]
 
 
+async def test_a_policy_of_a_sessions_own_hides_nothing_from_claude_code(store: ClaudeSessionStore) -> None:
+    """It shortens the history for others that go on with the session, before and after Claude Code compacts."""
+    asked: list[str] = []
+
+    def summarize(prompt: str) -> str:
+        asked.append(prompt)
+        return "They spoke at length."
+
+    handle = store.handle(KEY)
+    handle.on_compaction(plait.compact_function(summarize, keep_recent_tokens=50, protect_head=1))
+    handle.compact_after(200)
+    entries = [line("u0", "user", "Begin")]
+    for n in range(12):
+        kind = "assistant" if n % 2 == 0 else "user"
+        entries.append(line(f"m{n}", kind, f"{n}: " + "so much to say " * 10, entries[-1]["uuid"]))
+    for entry in entries:
+        await store.append(KEY, [entry])
+    assert asked and await store.load(KEY) == entries
+    shown = [message.text async for message in handle.history() if isinstance(message, plait.Message)]
+    assert "They spoke at length." in shown and len(shown) < len(entries)
+    boundary = {"uuid": "b", "parentUuid": None, "type": "system", "subtype": "compact_boundary", "content": "c"}
+    summary = line("sum", "user", "This session is being continued...", "b", isCompactSummary=True)
+    await store.append(KEY, [boundary, summary])
+    assert await store.load(KEY) == [*entries, boundary, summary]
+    said = [message.text async for message in handle.history(for_model=True)]
+    assert said == ["This session is being continued..."]
+
+
 async def test_summaries_are_folded_from_what_is_new(store: ClaudeSessionStore) -> None:
     assert await store.list_session_summaries("-home-ann") == []
     for n in range(3):

@@ -32,3 +32,10 @@ def test_an_adapter_without_its_framework_names_the_extra(adapter: str) -> None:
     program = f"import sys; sys.modules[{package!r}] = None; import plait.adapters.{adapter}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert f"ModuleNotFoundError: plait.adapters.{adapter} needs {package}: pip install 'plait[{extra}]'" in done.stderr
+
+
+def test_langchains_adapter_names_langchain_though_its_core_is_there() -> None:
+    pytest.importorskip("langchain_core", reason="needs LangChain: pip install 'plait[langgraph]'")
+    program = "import sys; sys.modules['langchain'] = None; import plait.adapters.langchain"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "plait.adapters.langchain needs langchain: pip install 'plait[langgraph]'" in done.stderr

@@ -173,27 +173,70 @@ async def test_the_sessions_own_limit_parts_nothing_that_belongs_together(chat: 
     found: list[Any] = list(await session.get_items())
     assert found == ITEMS[len(ITEMS) - len(found) :]
     assert len(found) == {0: 0, 1: 0, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2, 8: 2, 9: 9}.get(limit, len(ITEMS))
-    assert await session.get_items(limit + 1) == (ITEMS[-limit - 1 :])  # another one is taken at its word
+    for most in (limit, limit + 1):  # one that somebody names is taken at its word
+        assert await session.get_items(most) == (ITEMS[-most:] if most else [])
 
 
-@pytest.mark.parametrize("limit", range(1, 9))
+@pytest.mark.parametrize("limit", range(1, 11))
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_no_limit_lets_a_model_see_a_result_without_its_call(
+async def test_no_limit_lets_a_model_see_a_piece_of_what_was_cut_off(
     chat: AsyncSession, limit: int, streamed: bool
 ) -> None:
-    items = [item for item in ITEMS if item.get("type") != "reasoning"]
-    for settings in (None, {"limit": limit}):
+    whole = {1: 0, 9: 9, 10: 10}.get(limit, 2)  # no item without the reasoning before it, no result without its call
+    for settings, config in ((None, limit), ({"limit": limit}, None), ({"limit": 99}, limit), ({"limit": 1}, limit)):
         await chat.clear()
         session = PlaitSession(chat, session_settings=settings)
-        await session.add_items(items)  # type: ignore[arg-type]
+        await session.add_items(ITEMS)  # type: ignore[arg-type]
         model = ScriptedModel([[assistant_message("Yes.")]])
-        config = agents.RunConfig(session_settings=agents.SessionSettings(limit=limit))
-        await run(agents.Agent(name="a", model=model), "And?", session, streamed, run_config=config)
-        seen = model.calls[0].input
-        calls = [item["call_id"] for item in seen if item.get("type") == "function_call"]
-        results = [item["call_id"] for item in seen if item.get("type") == "function_call_output"]
-        assert calls == results == list(CALLS[7 - min(limit, 7) :])  # the last of them, the words after them counted
-        assert seen[-1] == said("And?")
+        own = agents.RunConfig(session_settings=None if config is None else agents.SessionSettings(limit=config))
+        await run(agents.Agent(name="a", model=model), "And?", session, streamed, run_config=own)
+        seen = [item.get("id", item.get("call_id")) for item in model.calls[0].input[:-1]]
+        assert seen == [item.get("id", item.get("call_id")) for item in ITEMS[len(ITEMS) - whole :]]
+        assert model.calls[0].input[-1] == said("And?")
+
+
+async def test_a_limit_passes_over_a_result_whose_call_is_nowhere(chat: AsyncSession) -> None:
+    session = PlaitSession(chat, session_settings={"limit": 5})
+    await session.add_items([said("a"), ODD[-1], said("b")])  # type: ignore[list-item]
+    assert await session.get_items() == [said("a"), said("b")]
+
+
+async def test_what_a_run_could_not_save_is_saved_once_whatever_the_limit(chat: AsyncSession) -> None:
+    """A run that goes on compares the newest items with what it wrote, whether or not they are whole."""
+
+    class Cut(PlaitSession):
+        """Loses the answer to a write, once."""
+
+        cut = False
+
+        async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
+            await super().add_items(items, wrapper=wrapper)
+            if self.cut and items[0].get("type") == "function_call_output":
+                self.cut = False
+                raise ConnectionError("the line was cut")
+
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}}
+    searched = [
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        *({**search, "id": f"ws_{n}"} for n in range(3)),
+        function_call("look", {}, call_id="c1"),
+    ]
+
+    @agents.function_tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    session = Cut(chat, session_settings={"limit": 2})
+    model = ScriptedModel([searched, [assistant_message("Yes.")]])
+    agent = agents.Agent(name="a", model=model, tools=[look])
+    state = (await agents.Runner.run(agent, "Look.", session=session)).to_state()
+    state.approve(state.get_interruptions()[0])
+    session.cut = True
+    with pytest.raises(ConnectionError):
+        await agents.Runner.run(agent, state, session=session)
+    await agents.Runner.run(agent, state, session=session)
+    assert [row.role async for row in chat.transcript()].count("tool") == 1
 
 
 async def run(agent: Any, given: Any, session: PlaitSession, streamed: bool, **options: Any) -> Any:
@@ -214,9 +257,12 @@ async def test_a_limit_counts_what_can_be_read_and_passes_over_the_rest(session:
 
 def test_settings_are_the_sdks_own(chat: AsyncSession) -> None:
     settings = agents.SessionSettings(limit=3)
-    assert PlaitSession(chat, session_settings=settings).session_settings is settings
+    assert PlaitSession(chat, session_settings=settings).session_settings == settings
     assert PlaitSession(chat, session_settings={"limit": 3}).session_settings == settings
     assert PlaitSession(chat).session_settings == agents.SessionSettings()
+    session = PlaitSession(chat)
+    session.session_settings = {"limit": 2}  # type: ignore[assignment]
+    assert session.session_settings.limit == 2
     with pytest.raises((TypeError, ValueError)):
         PlaitSession(chat, session_settings={"no_such": 3})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import os
 import random
@@ -21,7 +22,12 @@ pytest.importorskip("pydantic_ai.conversation_store", reason="needs Pydantic AI:
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord, InMemoryConversationStore
+from pydantic_ai.conversation_store import (
+    ConversationConflict,
+    ConversationEntry,
+    ConversationRecord,
+    InMemoryConversationStore,
+)
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BinaryImage,
@@ -217,6 +223,62 @@ async def test_of_savers_at_once_one_wins_and_the_others_leave_nothing(store: Co
     assert sum(isinstance(one, ConversationConflict) for one in outcomes) == 7
     assert len(await store.load_entries("c") or []) == 2
     assert (await store._sessions.session("c").totals()).messages == 2
+
+
+def entry(id: str, parent: str | None) -> ConversationEntry:
+    return ConversationEntry(id=id, parent_id=parent, message=asks(id))
+
+
+def record_of(conversation_id: str, head: str) -> ConversationRecord:
+    now = dt.datetime.now(dt.timezone.utc)
+    return ConversationRecord(
+        conversation_id=conversation_id, head_id=head, usage=RunUsage(), revision="r", updated_at=now
+    )
+
+
+async def test_entries_of_several_chains_are_saved_with_their_record_or_not_at_all(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    lost = [entry("c1", None), entry("c2", "nobody")]
+    with pytest.raises(ConversationConflict):
+        await store.write_record(record_of("c", "c1"), new_entries=lost, expected_revision=None)
+    assert [row async for row in sessions.session("c").everything()] == []
+    assert await store.read_record("c") is None
+    kept = [entry("c1", None), entry("c2", "c1"), entry("d1", "c1"), entry("e1", None)]
+    await store.write_record(record_of("c", "c2"), new_entries=kept, expected_revision=None)
+    record = await store.read_record("c")
+    assert record is not None and (record.head_id, record.revision) == ("c2", "r")
+    assert [one.id for one in await store.read_history("d1")] == ["c1", "d1"]
+    again = [entry("f1", "e1"), entry("c2", "e1")]
+    with pytest.raises(ConversationConflict):
+        await store.write_record(record_of("c", "f1"), new_entries=again, expected_revision="r")
+    assert await sessions.session("c").get("f1") is None
+
+
+async def test_a_fork_that_was_stopped_in_its_middle_is_made_when_it_is_repeated(
+    sessions: plait.AsyncSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ConversationStore(sessions)
+    await store.save(Conversation(messages=[asks("Hi"), says("Hello")], usage=RunUsage(), conversation_id="source"))
+
+    async def stopped(*given: Any) -> None:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch, pytest.raises(asyncio.CancelledError):
+        patch.setattr(ConversationStore, "_write", stopped)
+        await store.fork("source", new_conversation_id="fork")
+    assert await sessions.get("fork") is not None
+    again = ConversationStore(sessions)
+    forked = await again.fork("source", new_conversation_id="fork")
+    assert len(forked.messages) == 2
+    record = await again.read_record("fork")
+    assert record is not None and record.forked_from == "source"
+    with pytest.raises(ConversationConflict):
+        await again.fork("source", new_conversation_id="fork")
+    await sessions.session("source").fork("theirs")
+    await sessions.session("theirs").append(plait.user("Mine"))
+    with pytest.raises(ConversationConflict):
+        await again.fork("source", new_conversation_id="theirs")
 
 
 async def test_three_turns_save_each_message_once(sessions: plait.AsyncSessions, store: ConversationStore) -> None:

@@ -86,6 +86,8 @@ def checked(
     delete: Iterable[bytes],
     append: Chains,
     leaf: str | None,
+    state: Mapping[str, Any] | None,
+    expect_version: int | None,
     format: str | None,
     rules: Rules,
     given: Callable[[str], Given],
@@ -98,6 +100,8 @@ def checked(
         drop=tuple(_key("delete", key) for key in arguments.items("delete", delete)),
         chains=tuple(_chain(n, chain, rules, given) for n, chain in enumerate(arguments.items("append", append))),
         leaf=arguments.maybe(arguments.id_asked, "leaf", leaf),
+        state=arguments.maybe(arguments.mapping, "state", state),
+        expect_version=arguments.maybe(arguments.number, "expect_version", expect_version),
     )
 
 

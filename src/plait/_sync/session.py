@@ -1175,6 +1175,8 @@ class Session:
         delete: Iterable[bytes] = (),
         append: recording.Chains = (),
         leaf: str | None = None,
+        state: Mapping[str, Any] | None = None,
+        expect_version: int | None = None,
         format: str | None = None,
     ) -> Recorded:
         """Write records, and new messages with them, in one transaction: all or nothing.
@@ -1182,18 +1184,19 @@ class Session:
         A record is bytes of your own under a key of 1 to 2,048 bytes: what an adapter must keep beside
         the messages. `put` replaces what is there; `keep` leaves it. `append`
         are chains of messages, each a pair of the parent's id (`None`: a root) and of pairs of id and
-        message; `leaf` is the id to be the active leaf then, else that stays. `ConflictError`, and nothing
-        is written, if a message is there already. A `clear` or `delete` of the session removes its records;
+        message; `leaf` is the id to be the active leaf then, else that stays. `state` is merged into the
+        session's state, as `update_state` does it. Nothing is written, and `ConflictError` raised, if a message is
+        there already, or `LeafMovedError` if the session has left `expect_version`. A `clear` or `delete` of the session removes its records;
         the feed, search, forks and exports know nothing of them.
         """
 
         def given(id: str) -> Given:
             return Given(id, now_us(), id, format)
 
-        new = recording.checked(put, keep, delete, append, leaf, format, self._rules, given)
+        new = recording.checked(put, keep, delete, append, leaf, state, expect_version, format, self._rules, given)
         with self._operation("append", self._ref.id, sum(len(chain.messages) for chain in new.chains)):
             there, written = recording.write(self._records, new, now_us())
-        self._appended(written)
+        self._appended(written, new.state is not None)
         return Recorded(there, written)
 
     @property

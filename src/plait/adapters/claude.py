@@ -47,7 +47,8 @@ class ClaudeSessionStore:
     are the sessions of the scope itself, which other frameworks have them in, too, and are found from any folder.
 
     Claude Code compacts by itself: its own entries say so, are kept like others, and hide what they
-    summarize from `history`, not from `load`. There is no other compaction here: a policy is refused.
+    summarize from `history`, not from `load`. The store takes no policy of compaction; one that a session's own handle is
+    given shortens `history`, for others that go on with it, and nothing that Claude Code is told.
     """
 
     def __init__(self, sessions: AsyncSessions, *, by_project: bool = True, compaction: None = None) -> None:

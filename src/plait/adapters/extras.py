@@ -7,7 +7,7 @@ from typing import Final
 EXTRAS: Final = {
     "adk": ("google.adk", "adk"),
     "claude": ("claude_agent_sdk", "claude"),
-    "langchain": ("langchain_core", "langgraph"),
+    "langchain": ("langchain", "langgraph"),
     "langgraph": ("langgraph", "langgraph"),
     "openai_agents": ("agents", "openai"),
     "pydantic_ai": ("pydantic_ai", "pydantic-ai"),

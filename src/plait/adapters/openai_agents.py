@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 import plait
 from plait.adapters.extras import missing
 from plait.adapters.tails import NOT_SENT, Piece, Row, covered_by, summarized, tail_at
+from plait.logic.turns import Unit, UnitsBackward
 
 try:
     from agents import Agent, FunctionTool, Model, ModelSettings, ModelTracing, RunConfig, RunContextWrapper, Usage
     from agents import SessionSettings as Settings
-    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+    from agents.memory.session_settings import coerce_session_settings
     from agents.run import CallModelData, ModelInputData
 except ImportError as error:
     raise missing("openai_agents", error) from error
@@ -57,6 +58,24 @@ class _Tail:
     version: int
 
 
+class _ForModel(int):
+    """A limit of what a model is to see; others say how much of the stored end somebody is to compare."""
+
+
+class _Settings(Settings):
+    """The SDK's settings, whose limit is known again where the runner hands it to `get_items`, also with a run's own."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        return _ForModel(value) if name == "limit" and value is not None else value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self.to_dict() == other.to_dict()
+
+    def resolve(self, override: Settings | dict[str, Any] | None) -> Settings:
+        return super().resolve(override.to_dict() if isinstance(override, Settings) else override)
+
+
 class PlaitSession:
     """What `Runner.run(…, session=…)` takes, over one session of plait that the caller has opened.
 
@@ -67,9 +86,6 @@ class PlaitSession:
 
     session_id: str
     """The id of the plait session."""
-
-    session_settings: Settings | None
-    """The SDK's settings; `limit` says how many items `get_items` answers at most."""
 
     chat: Chat
     """The session of plait: its branches, overlays, search, feed, context."""
@@ -84,31 +100,37 @@ class PlaitSession:
         """
         self.chat = chat
         self.session_id = chat.id
-        given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
-        self.session_settings = Settings() if given is None else coerce_session_settings(given)
+        self.session_settings = session_settings
         self._erase = erase
         self._chat = _awaitable(chat)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.session_id!r}>"
 
+    @property
+    def session_settings(self) -> Settings:
+        """The SDK's settings; `limit` says how many items a model is shown at most."""
+        return self._settings
+
+    @session_settings.setter
+    def session_settings(self, given: Settings | Mapping[str, Any] | None) -> None:
+        settings = coerce_session_settings(dict(given) if isinstance(given, Mapping) else given or Settings())
+        self._settings = _Settings(**settings.to_dict())
+
     # -- the protocol ------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None, *, wrapper: Run = None) -> list[Item]:
         """The conversation as `chat.history()` shows it, oldest first; with a limit its newest items.
 
-        The limit is `limit`, or else that of `session_settings`; a negative one is none. What the session's own limit
-        lets through begins with no piece of what it cut off: no output without its call, no item without
-        the reasoning before it; so it can be fewer items. Another limit is taken at its word, as the runner
-        needs it, which then drops such outputs itself. Damaged messages are left out.
+        The limit of `session_settings`, or that of a run's own, is for what a model sees: what belongs together is
+        answered together or not at all (a call with its results, reasoning with what follows it), so it can be fewer
+        items. Any other `limit` is taken at its word, for with such the runner compares what is stored. A
+        negative one is none. Damaged messages are left out.
         """
-        most, own = (
-            resolve_session_limit(limit, self.session_settings),
-            resolve_session_limit(None, self.session_settings),
-        )
+        most = self.session_settings.limit if limit is None else limit
         if most is None or most < 0:
             return [item async for message in self._chat.history() for item in _items(message)]
-        return await self._newest(most, whole=most == own) if most else []
+        return await (self._newest_units(most) if isinstance(most, _ForModel) else self._newest(most))
 
     async def add_items(self, items: list[Item], *, wrapper: Run = None) -> None:
         """Append the items after one another, all or none.
@@ -256,16 +278,34 @@ class PlaitSession:
                 return message
         return None
 
-    async def _newest(self, most: int, *, whole: bool) -> list[Item]:
-        """The newest items; if they are to be `whole`, without what belongs to something before them."""
+    async def _newest(self, most: int) -> list[Item]:
         newest: list[Item] = []
         async with _closing(self._chat.history(newest_first=True)) as messages:
-            async for message in messages:
+            while len(newest) < most and (message := await anext(messages, None)) is not None:
                 newest += _items(message)[::-1]
-                if len(newest) >= most and not (whole and _may_go_on(newest[most - 1 :])):
+        return newest[:most][::-1]
+
+    async def _newest_units(self, most: int) -> list[Item]:
+        """The newest items, cut where nothing belongs together."""
+        newest: list[Item] = []
+        async with _closing(self._units()) as units:
+            async for unit in units:
+                said = [entry.message for entry in unit.entries if entry.says or not entry.orphans]
+                items = [item for message in said for item in _items(message)]
+                if len(newest) + len(items) > most:
                     break
-        kept, before = newest[:most][::-1], newest[most:]
-        return _whole(kept, any(item.get("type") == "reasoning" for item in before)) if whole else kept
+                newest = items + newest
+        return newest
+
+    async def _units(self) -> AsyncIterator[Unit]:
+        """What belongs together of the conversation, newest first."""
+        reader = UnitsBackward()
+        async with _closing(self._chat.history(newest_first=True)) as messages:
+            async for message in messages:
+                for unit in reader.feed(message):
+                    yield unit
+        for unit in reader.end():
+            yield unit
 
     async def _taken_back(self, message: plait.Message | plait.Damaged, leaf: str, erase: bool) -> bool:
         """Take a message that is shown last off the path; `False` if somebody else moved the leaf meanwhile."""
@@ -299,36 +339,8 @@ def _is_output(item: Mapping[str, Any]) -> bool:
     return str(item.get("type")).endswith("_output")
 
 
-def _is_models(item: Mapping[str, Any]) -> bool:
-    """Whether a model said this: a call, a thought, an answer."""
-    if item.get("type") in (None, "message"):
-        return item.get("role") == "assistant"
-    return not _is_output(item) and item.get("type") not in ("compaction", "mcp_approval_response")
-
-
-def _may_go_on(newest_first: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether what a model said at once may have begun before these items, with a thought."""
-    return all(map(_is_models, newest_first)) and newest_first[-1].get("type") != "reasoning"
-
-
 def _call_of(item: Mapping[str, Any]) -> object:
     return item.get("call_id") or item.get("id")
-
-
-def _whole(items: list[Item], parted: bool) -> list[Item]:
-    """The items without what belongs to something that was cut off before them."""
-    start = 0
-    while parted and start < len(items) and _is_models(items[start]):
-        start += 1
-    calls: set[object] = set()
-    kept: list[Item] = []
-    for item in items[start:]:
-        if _is_output(item) and _call_of(item) not in calls:
-            continue
-        if not _is_output(item):
-            calls.add(_call_of(item))
-        kept.append(item)
-    return kept
 
 
 # -- sessions of both faces ------------------------------------------------------------

@@ -67,7 +67,8 @@ class ConversationStore(_ConversationStore):
     Give it the sessions that you opened with `plait.open_async`. Entries keep their ids and come back
     equal; branches are branches of the session; a fork is a session of its own that holds a copy of
     the path, so deleting one conversation leaves every other whole, and deletes all that is its own.
-    Entries and record are written in one transaction: a conflict leaves neither behind.
+    Entries and record are written in one transaction: a conflict leaves neither behind. The path of a fork is
+    copied before; one that was stopped between the two is made by repeating it.
 
     A session that others wrote is a conversation too. What another framework appended is read as
     Pydantic AI's messages, and belongs to the history from then on; a copy loaded before conflicts.
@@ -124,6 +125,7 @@ class ConversationStore(_ConversationStore):
         begun = False
         for _ in range(TRIES):
             stood = await self._stood(record.conversation_id)
+            begun = begun or (not stood.kept and await self._is_begun(record, new_entries))
             found = None if begun and not stood.kept else stood.record
             if (found.revision if found is not None else None) != expected_revision:
                 break
@@ -134,7 +136,7 @@ class ConversationStore(_ConversationStore):
                 await self._write(record, new_entries, stood.version)
             except plait.LeafMovedError:
                 continue
-            except (plait.NotFoundError, plait.SessionDeletedError):
+            except (plait.NotFoundError, plait.ConflictError):
                 break
             return
         raise ConversationConflict(record.conversation_id)
@@ -172,7 +174,7 @@ class ConversationStore(_ConversationStore):
 
     async def _begin(self, record: ConversationRecord, new_entries: Sequence[ConversationEntry]) -> bool:
         """Make the session: empty, or with the path that a fork begins with; `False` if somebody else has."""
-        first = new_entries[0].parent_id if new_entries else record.head_id
+        first = _first(record, new_entries)
         home = None if first is None else await self._home(first)
         try:
             if first is None:
@@ -187,32 +189,30 @@ class ConversationStore(_ConversationStore):
             return False
         return True
 
+    async def _is_begun(self, record: ConversationRecord, new_entries: Sequence[ConversationEntry]) -> bool:
+        """Whether the session is what `_begin` made of this, by somebody who was stopped before the record was written."""
+        session = self._sessions.session(record.conversation_id)
+        info, leaf = await session.info(), await session.leaf()
+        if info is None or info.parent_id is None or leaf is None:
+            return False
+        untouched = info.totals.messages == info.totals.path_messages
+        return untouched and leaf.id == _first(record, new_entries)
+
     async def _write(self, record: ConversationRecord, new_entries: Sequence[ConversationEntry], version: int) -> None:
         session = self._sessions.session(record.conversation_id)
         if record.head_id not in (None, *(entry.id for entry in new_entries)):
             await self._check_there(session, record)
         leaf = await session.leaf()
         state = {STATE: _saved(record, new_entries[-1].id if new_entries else None if leaf is None else leaf.id)}
-        chains = list(_chains(new_entries))
-        for chain in chains[:-1]:
-            await session.append_many(
-                _stored(chain),
-                parent=chain[0].parent_id,
-                ids=[e.id for e in chain],
-                format=FORMAT,
-                expect_version=version,
-            )
-            info = await session.info()
-            version = version if info is None else info.version
-        if chains:
-            last = chains[-1]
-            await session.append_many(
-                _stored(last),
-                parent=last[0].parent_id,
-                ids=[entry.id for entry in last],
-                format=FORMAT,
-                expect_version=version,
-                state=state,
+        chains = _chains(new_entries)
+        if len(chains) == 1:
+            ids = [entry.id for entry in new_entries]
+            place: dict[str, Any] = {"parent": new_entries[0].parent_id, "ids": ids, "expect_version": version}
+            await session.append_many(_stored(new_entries), format=FORMAT, state=state, **place)
+        elif chains:
+            pairs = [(c[0].parent_id, list(zip([e.id for e in c], _stored(c), strict=True))) for c in chains]
+            await session.write_records(
+                append=pairs, leaf=new_entries[-1].id, state=state, expect_version=version, format=FORMAT
             )
         else:
             await session.update_state(state, expect_version=version)
@@ -331,6 +331,11 @@ def _as_it_is(info: plait.SessionInfo, kept: Json | None, leaf_id: str | None) -
     record.head_id, record.revision, record.updated_at = leaf_id, here, info.active_at
     record.deferred_tool_requests = None
     return record
+
+
+def _first(record: ConversationRecord, new_entries: Sequence[ConversationEntry]) -> str | None:
+    """The entry that a new conversation goes on from."""
+    return new_entries[0].parent_id if new_entries else record.head_id
 
 
 def _chains(entries: Sequence[ConversationEntry]) -> list[list[ConversationEntry]]:

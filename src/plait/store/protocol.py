@@ -256,7 +256,8 @@ class NewRecords(Struct, frozen=True):
     """Records to be written in one transaction, and messages with them.
 
     `put` replaces what is there, `keep` leaves it. The messages of `chains` must all be new to the
-    session; those whose last is `leaf` become the active path, and so does another `leaf`.
+    session; those whose last is `leaf` become the active path, and so does another `leaf`. `state` is
+    merged into the session's; with `expect_version` nothing is written if the session has left it.
     """
 
     put: tuple[tuple[bytes, bytes], ...] = ()
@@ -264,3 +265,5 @@ class NewRecords(Struct, frozen=True):
     drop: tuple[bytes, ...] = ()
     chains: tuple[Chain, ...] = ()
     leaf: str | None = None
+    state: Json | None = None
+    expect_version: int | None = None

@@ -22,7 +22,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
 from plait import AsyncSession, Change, Message, compact_function
-from plait.adapters.adk.events import delta_of
+from plait.adapters.adk.events import delta_of, events_of
 
 log = logging.getLogger("plait")
 EVENTS: Final = 256
@@ -132,12 +132,12 @@ async def _summary_event(handle: AsyncSession, message: Message, leaf: str, auth
     async for covered in handle.transcript(leaf, after_seq=overlay.from_seq - 1, before_seq=overlay.to_seq + 1):
         if not isinstance(covered, Message) or covered.format != "adk":
             continue
-        content = covered.content
+        (event,) = events_of(covered)
         delta.update(delta_of(covered))
-        artifacts.update(content.get("actions", {}).get("artifactDelta", {}))
-        at, invocation = content["timestamp"], content["invocationId"]
+        artifacts.update(event.actions.artifact_delta)
+        at, invocation = event.timestamp, event.invocation_id
         if covered.role == "assistant":
-            author = content["author"]
+            author = event.author
     return Event(
         id=message.id,
         invocation_id=invocation,

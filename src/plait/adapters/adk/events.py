@@ -62,6 +62,7 @@ def events_of(message: Message) -> list[Event]:
     if message.format != "adk":
         return [Event.model_validate(written) for written in messages_as([message], "adk")]
     content = message.to_dict()
+    content |= {"id": content.get("id") or message.id, "timestamp": said_at(message)}
     notes = content.pop(NOTES, None)
     try:
         return [Event.model_validate(restored(content, notes))]
@@ -73,7 +74,7 @@ def events_of(message: Message) -> list[Event]:
             id=message.id,
             invocation_id=message.id,
             author=role,
-            timestamp=message.created_at.timestamp(),
+            timestamp=said_at(message),
             content=types.Content(role=role, parts=[types.Part(text=message.text)]),
         )
     ]
@@ -113,16 +114,31 @@ class Along:
         return events
 
 
+def said_at(message: Message) -> float:
+    """When a message was said: by its event's own account, else when it was stored."""
+    at = message.content.get("timestamp") if message.format == "adk" else None
+    try:
+        return float(at) if isinstance(at, int | float) else message.created_at.timestamp()
+    except OverflowError:
+        return message.created_at.timestamp()
+
+
 def delta_of(message: Message) -> dict[str, Any]:
     """What an event does to the state of its session: keys without a prefix, and what they become."""
     if message.format != "adk":
         return {}
     content = message.content
-    delta = content.get("actions", {}).get("stateDelta", {})
-    if NOTES in content and delta:
+    if NOTES in content and _delta(content):
         whole = copy.deepcopy(dict(content))
-        delta = restored(whole, whole.pop(NOTES))["actions"]["stateDelta"]
-    return {key: value for key, value in delta.items() if not key.startswith(("app:", "user:", "temp:"))}
+        content = restored(whole, whole.pop(NOTES))
+    return {key: value for key, value in _delta(content).items() if not key.startswith(("app:", "user:", "temp:"))}
+
+
+def _delta(content: Json) -> Json:
+    """An event's changes of state, in either spelling of ADK's."""
+    actions = content.get("actions")
+    delta = actions.get("stateDelta", actions.get("state_delta")) if is_object(actions) else None
+    return delta if is_object(delta) else {}
 
 
 def _free(event: Event) -> Iterator[tuple[tuple[str | int, ...], Any]]:

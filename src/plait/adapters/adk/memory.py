@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -18,7 +18,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from plait import AsyncSession, AsyncSessions, Hit, Message, UsageError
+from plait import AsyncSession, AsyncSessions, Damaged, Hit, Message, UsageError
 from plait.adapters.adk import scopes
 from plait.adapters.adk.events import events_of, packed
 from plait.adapters.adk.exact import written
@@ -36,6 +36,20 @@ WORDS: Final = 12
 """How many words of a long query are looked for one by one: the longest, which say most."""
 
 
+class _Remembered(NamedTuple):
+    """What is remembered of a session: what its state says, and the ids of the path to the last of it, if there are others."""
+
+    state: Json
+    path: set[str] | None
+
+    def has(self, hit: Hit) -> bool:
+        noted = self.state.get(ONE + hit.id)
+        if isinstance(noted, bool):
+            return noted
+        upto = hit.seq <= self.state.get(UPTO, 0) and (self.path is None or hit.id in self.path)
+        return hit.session_id == scopes.SHELF or upto
+
+
 class PlaitMemoryService(BaseMemoryService):
     """Remembers what was said in the sessions of `sessions`, which the caller has opened and closes.
 
@@ -51,7 +65,7 @@ class PlaitMemoryService(BaseMemoryService):
         self._max_results = max_results
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remember a session up to the last of its events; later ones when it is added again."""
+        """Remember a session up to the last of its events, on their branch; later ones when it is added again."""
         scope = scopes.conversations(self.sessions, session.app_name, session.user_id)
         last = await scope.session(session.id).get(session.events[-1].id) if session.events else None
         if isinstance(last, Message):
@@ -79,7 +93,7 @@ class PlaitMemoryService(BaseMemoryService):
         state = await handle.state()
         upto, ids = state.get(UPTO, 0), [event.id for event in events]
         following = [message async for message in handle.transcript(after_seq=upto, limit=len(ids))]
-        if following and [message.id for message in following] == ids:
+        if following and [message.id for message in following] == ids and await _goes_on(handle, following[0], upto):
             await handle.update_state({UPTO: following[-1].seq})
             return []
         there = {event.id for event in events if isinstance(await handle.get(event.id), Message)}
@@ -122,24 +136,24 @@ class PlaitMemoryService(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """What is remembered that has to do with the words of `query`."""
         scope = scopes.conversations(self.sessions, app_name, user_id)
-        states: dict[str, Json] = {}
-        hits = await self._hits(scope, query, states)
+        known: dict[str, _Remembered] = {}
+        hits = await self._hits(scope, query, known)
         words = sorted(dict.fromkeys(query.split()), key=len, reverse=True)[:WORDS]
         if not hits and len(words) > 1:
-            hits = _most([await self._hits(scope, word, states) for word in words])[: self._max_results]
+            hits = _most([await self._hits(scope, word, known) for word in words])[: self._max_results]
         found = [await self._entry(scope, hit) for hit in hits]
         return SearchMemoryResponse(memories=[entry for entry in found if entry is not None])
 
-    async def _hits(self, scope: AsyncSessions, query: str, states: dict[str, Json]) -> list[Hit]:
-        """The best hits in what is remembered; `states` are those of the sessions looked at."""
+    async def _hits(self, scope: AsyncSessions, query: str, known: dict[str, _Remembered]) -> list[Hit]:
+        """The best hits in what is remembered; `known` says what is of the sessions looked at."""
         kept: list[Hit] = []
         offset = 0
         while len(kept) < self._max_results:
             page = await scope.search(query, limit=PAGE, offset=offset)
             for hit in page:
-                if hit.session_id not in states:
-                    states[hit.session_id] = await scope.session(hit.session_id).state()
-                if _is_remembered(hit, states[hit.session_id]):
+                if hit.session_id not in known:
+                    known[hit.session_id] = await _remembered(scope.session(hit.session_id))
+                if known[hit.session_id].has(hit):
                     kept.append(hit)
             if len(page) < PAGE:
                 break
@@ -156,7 +170,7 @@ class PlaitMemoryService(BaseMemoryService):
             id=json.dumps([hit.session_id, hit.id]),
             content=event.content or types.Content(parts=[]),
             author=event.author or None,
-            timestamp=own.get("at") or datetime.fromtimestamp(event.timestamp, timezone.utc).isoformat(),
+            timestamp=own.get("at") or _written(event.timestamp, message.created_at),
             custom_metadata={"session_id": hit.session_id, "event_id": hit.id, **own.get("custom", {})},
         )
 
@@ -174,11 +188,28 @@ class PlaitMemoryService(BaseMemoryService):
             await handle.delete(id)
 
 
-def _is_remembered(hit: Hit, state: Json) -> bool:
-    noted = state.get(ONE + hit.id)
-    if isinstance(noted, bool):
-        return noted
-    return hit.session_id == scopes.SHELF or hit.seq <= state.get(UPTO, 0)
+async def _remembered(handle: AsyncSession) -> _Remembered:
+    state = await handle.state()
+    totals, upto = await handle.totals(), state.get(UPTO, 0)
+    if not upto or totals.messages == totals.path_messages:
+        return _Remembered(state, None)  # there is one path only
+    last = [message.id async for message in handle.everything(after_seq=upto - 1, limit=1) if message.seq == upto]
+    path = handle.path_stats(*last, raw=True)  # the active one, if the message is gone
+    return _Remembered(state, {row.id async for row in path})
+
+
+async def _goes_on(handle: AsyncSession, first: Message | Damaged, upto: int) -> bool:
+    """Whether a message comes right after what is remembered, so that one seq says that of both."""
+    before = await handle.get(first.parent_id) if first.parent_id is not None else None
+    return upto == (0 if before is None else before.seq)
+
+
+def _written(at: float, stored: datetime) -> str:
+    """A time in words; that of storing, for what is none of a calendar's."""
+    try:
+        return datetime.fromtimestamp(at, timezone.utc).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return stored.isoformat()
 
 
 def _most(found: list[list[Hit]]) -> list[Hit]:

@@ -30,7 +30,7 @@ from plait import (
 )
 from plait.adapters.adk import scopes, states
 from plait.adapters.adk.compaction import Compaction, Compactor
-from plait.adapters.adk.events import Along, packed
+from plait.adapters.adk.events import Along, packed, said_at
 from plait.adapters.adk.states import States
 from plait.formats.writers.adk import AGENT
 from plait.logic.blocks import BlockLike
@@ -273,9 +273,7 @@ class PlaitSessionService(BaseSessionService):
         state, _ = await states.state_at(handle, info.metadata, kept, leaf)
         state = states.joined(await self._states.app(app), await self._states.user(app, user), state)
         last = await handle.get(leaf) if leaf is not None else None
-        at = info.created_at.timestamp()
-        if isinstance(last, Message):
-            at = last.content["timestamp"] if last.format == "adk" else last.created_at.timestamp()
+        at = said_at(last) if isinstance(last, Message) else info.created_at.timestamp()
         return Session(id=info.id, app_name=app, user_id=user, state=state, last_update_time=at)
 
     async def _events(self, handle: AsyncSession, leaf: str | None, config: GetSessionConfig | None) -> list[Event]:
@@ -316,8 +314,12 @@ class PlaitSessionService(BaseSessionService):
         return None if leaf is None else leaf.id
 
     async def _users(self, app: str) -> list[str]:
+        """The users that began a session here, and those that have one which began elsewhere."""
         scope = scopes.users(self.sessions, app)
-        return [info.id async for info in scope.all() if info.id != scope.session().id]
+        begun = [info.id async for info in scope.all() if info.id != scope.session().id]
+        tenant = scope.scope[0]
+        there = [owner async for of, owner in self.sessions.scopes() if of == tenant and owner]
+        return list(dict.fromkeys([*begun, *there]))
 
     def _handle(self, app: str, user: str, id: str) -> AsyncSession:
         """plait's session, which is kept for a while: it knows whether it was deleted, and when to compact."""
@@ -359,9 +361,7 @@ def _is_alone(row: Message | Damaged) -> bool:
 
 
 def _said_at(row: Message | Damaged) -> float:
-    if isinstance(row, Message) and row.format == "adk":
-        return float(row.content["timestamp"])
-    return row.created_at.timestamp() if isinstance(row, Message) else float("inf")
+    return said_at(row) if isinstance(row, Message) else float("inf")
 
 
 def _end(session: Session) -> str:

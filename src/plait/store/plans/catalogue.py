@@ -145,7 +145,7 @@ def update_state(ref: SessionRef, patch: Mapping[str, Any], mark: Mark, version:
     """Merge into the session's state, creating the session if it is absent; not if it has left `version`."""
     head = yield from common.take(ref)
     if version is not None:
-        yield from _refuse_moved(head, version)
+        yield from refuse_moved(head, version)
     head = head if head is not None else (yield from common.create(ref, mark))
     old = yield from _info_row(head)
     text = _merged(old[5], patch)
@@ -166,7 +166,7 @@ def scopes(after: Scope | None, limit: int) -> Plan[list[Scope]]:
     return found
 
 
-def _refuse_moved(head: Head | None, version: int) -> Plan[None]:
+def refuse_moved(head: Head | None, version: int) -> Plan[None]:
     """Raise unless the session stands at this version; one that is not there stands at none."""
     if head is not None and head.version == version:
         return

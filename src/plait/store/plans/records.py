@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from plait.errors import ConflictError
 from plait.store.plan import Ask, Do, Head, Plan, Row
-from plait.store.plans import append, change, common
+from plait.store.plans import append, catalogue, change, common
 from plait.store.plans.common import Mark
 from plait.store.protocol import NewRecords, SessionRef, Written
 
@@ -48,7 +48,9 @@ def write(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[tuple[list[bytes
     `ConflictError` if one of the messages is there already, in whatever place and with whatever content.
     """
     head = yield from common.take(ref)
-    if head is None and not (new.put or new.keep or new.chains):
+    if new.expect_version is not None:
+        yield from catalogue.refuse_moved(head, new.expect_version)
+    if head is None and not (new.put or new.keep or new.chains or new.state):
         return [], []
     if head is None:
         head = yield from common.create(ref, mark)
@@ -60,6 +62,8 @@ def write(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[tuple[list[bytes
         yield Do("put_record", (head.incarnation, key, body))
     for key in new.drop:
         yield Do("drop_record", (head.incarnation, key))
+    if new.state is not None:
+        yield from catalogue.update_state(ref, new.state, mark)
     return there, written
 
 

@@ -851,10 +851,7 @@ class ModelStore:
         """Merge `patch` into the state per key (a `None` value removes its key), if the session stands at `version`."""
         self._fence(session)
         life = self._look(session)
-        stands = 0 if life is None else self._counters[_key(session)].version
-        if version is not None and (life is None or version != stands):
-            leaf = None if life is None else life.leaf
-            raise LeafMovedError(f"the session has moved on: it is at version {stands}", leaf_id=leaf, version=stands)
+        self._refuse_moved(session, life, version)
         life = life or self._begin(session, created_at_us)
         session.incarnation = life.incarnation
         merged = _merged(life.state, patch)
@@ -863,6 +860,12 @@ class ModelStore:
             life.state = merged
             self._record(session, "session")
         return Stated(copy.deepcopy(merged), changed)
+
+    def _refuse_moved(self, session: SessionRef, life: _Life | None, version: int | None) -> None:
+        stands = 0 if life is None else self._counters[_key(session)].version
+        if version is not None and (life is None or version != stands):
+            leaf = None if life is None else life.leaf
+            raise LeafMovedError(f"the session has moved on: it is at version {stands}", leaf_id=leaf, version=stands)
 
     def sessions(self, scope: Scope, *, cursor: str | None, limit: int) -> SessionPage:
         """Sessions of a scope, most recently active first; a foreign cursor raises `UsageError`."""
@@ -923,7 +926,8 @@ class ModelStore:
         """Write records and messages, all or nothing, creating the session; see `NewRecords`."""
         self._fence(session)
         life = self._look(session)
-        if life is None and not (new.put or new.keep or new.chains):
+        self._refuse_moved(session, life, new.expect_version)
+        if life is None and not (new.put or new.keep or new.chains or new.state):
             return [], []
         known = set(life.rows) if life else set[str]()
         for chain in new.chains:
@@ -949,6 +953,8 @@ class ModelStore:
         life.records |= dict(new.put)
         for key in new.drop:
             life.records.pop(key, None)
+        if new.state is not None:
+            self.update_state(session, new.state, created_at_us=created_at_us)
         return there, written
 
     # -- values

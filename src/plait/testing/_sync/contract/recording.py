@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from plait.errors import ConflictError, NotFoundError
+from plait.errors import ConflictError, LeafMovedError, NotFoundError
 from plait.model import LEAF, Message
 from plait.store._sync.port import Recording, Store
 from plait.store.protocol import Chain, NewMessage, NewRecords, Scope, SessionRef
@@ -113,6 +113,31 @@ class RecordTests:
             with pytest.raises(ConflictError):
                 self.put_records(store, NewRecords(put=((b"a", b"1"),), chains=chains))
         assert self.record_keys(store) == []
+
+    def test_the_state_goes_along_with_messages_of_several_chains_or_nothing_does(
+        self, store: Store
+    ) -> None:
+        recording, session = self.recording(store), SessionRef(_SCOPE, "s")
+        chains = (Chain(None, (_message("m1"), _message("m2"))), Chain("m1", (_message("m3"),)))
+        first = NewRecords(chains=chains, leaf="m3", state={"a": 1})
+        recording.write_records(session, first, created_at_us=_NOW_US)
+        assert store.state(session) == {"a": 1}
+        info = store.info(session)
+        assert info is not None
+        more = (Chain("m2", (_message("m4"),)), Chain("absent", (_message("m5"),)))
+        for refused in (
+            NewRecords(chains=more, state={"a": 2}, expect_version=info.version),
+            NewRecords(chains=more[:1], state={"a": 2}, expect_version=info.version - 1),
+        ):
+            with pytest.raises((LeafMovedError, NotFoundError)):
+                recording.write_records(session, refused, created_at_us=_NOW_US)
+        assert store.state(session) == {"a": 1} and store.get(session, "m4") is None
+        again = NewRecords(chains=more[:1], state={"a": None, "b": 2}, expect_version=info.version)
+        recording.write_records(session, again, created_at_us=_NOW_US)
+        assert store.state(session) == {"b": 2} and store.get(session, "m4") is not None
+        late = NewRecords(state={"c": 3}, expect_version=1)
+        with pytest.raises(LeafMovedError):
+            recording.write_records(SessionRef(_SCOPE, "absent"), late, created_at_us=_NOW_US)
 
     def test_records_belong_to_one_session_of_one_scope(self, store: Store) -> None:
         others = [SessionRef(_SCOPE, "t"), SessionRef(Scope("acme", "bob"), "s"), SessionRef(Scope(), "s")]

@@ -10,7 +10,7 @@ import logging
 import time
 import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, cast
 
 from plait.errors import UsageError
 
@@ -134,7 +134,7 @@ def _cut(data: bytes | bytearray | memoryview[Any]) -> Iterator[bytes]:
         yield bytes(data[start : start + PIECE_BYTES])
 
 
-def _read(file: _Readable) -> bytes | bytearray | memoryview[Any]:
+def _read(file: _Readable) -> Any:
     """What a file gives next, empty at its end; only bytes can say that, so anything else is refused."""
     piece: Any = file.read(PIECE_BYTES)
     if isinstance(piece, bytes | bytearray | memoryview):
@@ -143,9 +143,14 @@ def _read(file: _Readable) -> bytes | bytearray | memoryview[Any]:
         raise UsageError("media is bytes, and this file gives text; open it in binary mode, as open(path, 'rb') does")
     if piece is None:
         raise UsageError("media is bytes, and this file has none yet; give one whose read() waits, or its pieces")
+    kind = type(piece).__name__
     if isinstance(piece, Coroutine):
-        piece.close()
-    raise UsageError(f"media is bytes, and read() of this file gave {type(piece).__name__}; give bytes or their pieces")
+        _close(cast(Any, piece))
+    raise UsageError(f"media is bytes, and read() of this file gave {kind}; give bytes or their pieces")
+
+
+def _close(unrun: Any) -> None:
+    unrun.close()
 
 
 def _is_iterable(data: object) -> TypeGuard[Iterable[bytes]]:

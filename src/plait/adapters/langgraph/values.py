@@ -205,7 +205,7 @@ def _renewed(value: Any, now: dict[str, str]) -> Any:
     elif type(value) is dict:
         return {key: _renewed(item, now) for key, item in value.items()}
     elif isinstance(value, BaseMessage):
-        value.__dict__.update(_renewed(dict(value.__dict__), now))
+        vars(value).update(_renewed(dict(vars(value)), now))
     return value
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -265,5 +266,5 @@ class NewRecords(Struct, frozen=True):
     drop: tuple[bytes, ...] = ()
     chains: tuple[Chain, ...] = ()
     leaf: str | None = None
-    state: Json | None = None
+    state: Mapping[str, Any] | None = None
     expect_version: int | None = None

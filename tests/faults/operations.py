@@ -128,6 +128,9 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "write records with messages": lambda store: write_records(
         store, put=((b"n", b"new"),), chains=(Chain("b", (new("x"), new("y"))), Chain(None, (new("z"),))), leaf="y"
     ),
+    "write records with the state": lambda store: write_records(
+        store, chains=(Chain("b", (new("x"),)), Chain(None, (new("z"),))), leaf="z", state={"of": "x"}
+    ),
     "write records of a new session": lambda store: write_records(
         store, put=((b"n", b"new"),), chains=(Chain(None, (new("x"),)),), leaf="x", session=ref("new")
     ),

@@ -122,6 +122,9 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "write records with messages": lambda store: write_records(
         store, put=((b"n", b"new"),), chains=(Chain("b", (new("x"), new("y"))), Chain(None, (new("z"),))), leaf="y"
     ),
+    "write records and remove messages": lambda store: write_records(
+        store, put=((b"k", b"changed"),), expect=((b"k", b"body"),), chains=(Chain(None, (new("x"),)),), remove=("b",)
+    ),
     "write records of a new session": lambda store: write_records(
         store, put=((b"n", b"new"),), chains=(Chain(None, (new("x"),)),), leaf="x", session=ref("new")
     ),

@@ -1167,6 +1167,8 @@ class Session:
         delete: Iterable[bytes] = (),
         append: recording.Chains = (),
         leaf: str | None = None,
+        expect: Mapping[bytes, bytes | None] | None = None,
+        remove: Iterable[str] = (),
         format: str | None = None,
     ) -> Recorded:
         """Write records, and new messages with them, in one transaction: all or nothing.
@@ -1174,19 +1176,23 @@ class Session:
         A record is bytes of your own under a key of 1 to 2,048 bytes: what an adapter must keep beside
         the messages. `put` replaces what is there; `keep` leaves it. `append`
         are chains of messages, each a pair of the parent's id (`None`: a root) and of pairs of id and
-        message; `leaf` is the id to be the active leaf then, else that stays. `ConflictError`, and nothing
-        is written, if a message is there already. A `clear` or `delete` of the session removes its records;
-        the feed, search, forks and exports know nothing of them.
+        message; `leaf` is the id to be the active leaf then, else that stays. `remove` are ids of messages
+        that go with it, as with `delete`. `ConflictError`, and nothing
+        is written, if a message is there already, and `StaleValueError`, which is one, if a record of `expect` is not what
+        it is expected to be (`None`: not there): what was read stands still when it is written.
+        A `clear` or `delete` of the session removes its records; the feed, search, forks and exports know nothing of them.
         """
 
         def given(id: str) -> Given:
             return Given(id, now_us(), id, format)
 
-        new = recording.checked(put, keep, delete, append, leaf, format, self._rules, given)
+        new = recording.checked(put, keep, delete, append, leaf, expect, remove, format, self._rules, given)
         with self._operation("append", self._ref.id, sum(len(chain.messages) for chain in new.chains)):
-            there, written = recording.write(self._records, new, now_us())
+            there, written, removed = recording.write(self._records, new, now_us())
         self._appended(written)
-        return Recorded(there, written)
+        if removed:
+            self._tell(Change("delete", self.id, ids=tuple(removed)))
+        return Recorded(there, written, removed)
 
     @property
     def _records(self) -> recording.Place:

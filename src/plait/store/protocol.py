@@ -256,7 +256,8 @@ class NewRecords(Struct, frozen=True):
     """Records to be written in one transaction, and messages with them.
 
     `put` replaces what is there, `keep` leaves it. The messages of `chains` must all be new to the
-    session; those whose last is `leaf` become the active path, and so does another `leaf`.
+    session; those whose last is `leaf` become the active path, and so does another `leaf`. `remove` are ids of
+    messages that go. Nothing is written unless the records of `expect` are what they are expected to be, `None`: not there.
     """
 
     put: tuple[tuple[bytes, bytes], ...] = ()
@@ -264,3 +265,5 @@ class NewRecords(Struct, frozen=True):
     drop: tuple[bytes, ...] = ()
     chains: tuple[Chain, ...] = ()
     leaf: str | None = None
+    expect: tuple[tuple[bytes, bytes | None], ...] = ()
+    remove: tuple[str, ...] = ()

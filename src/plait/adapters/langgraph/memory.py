@@ -207,7 +207,7 @@ class PlaitStore(Sweeping, BaseStore):
         found = yield from self._hits(query, wanted, count)
         scores = {key: 1 + 1 / (n + 1) for n, key in enumerate(found)}
         words = list(dict.fromkeys(word for word in query.split() if len(word) > 1 or not word.isascii()))
-        if len(found) >= count or len(words) < 2:
+        if len(found) >= count or words == [query.strip()]:
             return scores, found
         counts: dict[bytes, int] = {}
         for word in words:

@@ -297,11 +297,13 @@ class Recorded(Struct, frozen=True):
     """What a write of records did.
 
     `kept` are the keys of `keep` that were there already and stay as they are; `appended` is what
-    became of each message that came with the records, in the order given.
+    became of each message that came with the records, in the order given; `removed` are the ids of `remove`
+    that were there.
     """
 
     kept: list[bytes]
     appended: list[Appended]
+    removed: list[str]
 
 
 class RowStat(Struct, frozen=True):

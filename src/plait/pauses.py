@@ -134,10 +134,13 @@ def _cut(data: bytes | bytearray | memoryview[Any]) -> Iterator[bytes]:
         yield bytes(data[start : start + PIECE_BYTES])
 
 
+_BYTES: Any = (bytes, bytearray, memoryview)
+
+
 def _read(file: _Readable) -> Any:
     """What a file gives next, empty at its end; only bytes can say that, so anything else is refused."""
     piece: Any = file.read(PIECE_BYTES)
-    if isinstance(piece, bytes | bytearray | memoryview):
+    if isinstance(piece, _BYTES):
         return piece
     if isinstance(piece, str):
         raise UsageError("media is bytes, and this file gives text; open it in binary mode, as open(path, 'rb') does")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,16 @@ pytest.importorskip("langchain", reason="langchain is not installed: make adapte
 
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
+from langgraph.store.base import GetOp, PutOp, SearchOp
 
 from plait.adapters.langchain import PlaitChatMessageHistory, PlaitCompaction, tools, tools_async
 from plait.adapters.langgraph import PlaitSaver, PlaitStore
+from plait.adapters.langgraph.memory import _Kept, _key
+from plait.adapters.langgraph.steps import run
 
 CONFIG: Any = {"configurable": {"thread_id": "thread", "session_id": "thread"}}
 
@@ -286,7 +289,7 @@ def test_what_is_archived_is_neither_sent_nor_given_to_a_graph(sessions: plait.S
     assert [said(message) for message in sent(sessions, "And?")] == ["question 1", "answer 1", "Go on.", "word", "And?"]
 
 
-def test_a_summary_that_the_graph_has_no_place_for_is_not_laid_and_that_is_said(
+def test_a_summary_that_the_graph_has_no_place_for_is_not_made_and_that_is_said(
     sessions: plait.Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = sessions.session("thread")
@@ -297,22 +300,84 @@ def test_a_summary_that_the_graph_has_no_place_for_is_not_laid_and_that_is_said(
     saver = PlaitSaver(sessions)
     agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=saver)
     agent.invoke({"messages": [*saver.messages(CONFIG)[-6:], HumanMessage("Go on.")]}, CONFIG)
-    assert len(model.seen[0]) == 7 and "SUMMARY" not in str(model.seen[0])
-    assert "is not sent" in caplog.text
+    assert len(model.seen[0]) == 7 and summary.seen == [] and chat.overlays() == []
+    assert "is not asked for" in caplog.text
 
 
-def test_a_summary_that_fails_does_not_stop_the_agent(sessions: plait.Sessions) -> None:
-    def fail(messages: Any) -> Any:
-        raise RuntimeError("no summary today")
-
+def test_no_summary_is_paid_for_that_messages_taken_out_of_the_state_leave_no_place_for(
+    sessions: plait.Sessions,
+) -> None:
     model = Scripted(say=lambda messages: AIMessage("word " * 300), seen=[])
-    middleware = PlaitCompaction(
-        sessions, summary_model=Scripted(say=fail, seen=[]), trigger_tokens=500, keep_recent_tokens=100
-    )
-    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
-    for _ in range(5):
+    summary = Scripted(say=lambda messages: AIMessage("SUMMARY"), seen=[])
+    saver = PlaitSaver(sessions)
+    agent: Any = create_agent(model, [], checkpointer=saver)
+    for _ in range(6):
         agent.invoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
-    assert len(model.seen[-1]) == 9
+    state = agent.get_state(CONFIG).values["messages"]
+    agent.update_state(CONFIG, {"messages": [RemoveMessage(id=message.id) for message in state[2:7]]})
+    middleware = PlaitCompaction(sessions, summary_model=summary, trigger_tokens=900, keep_recent_tokens=200)
+    agent = create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    for _ in range(8):
+        agent.invoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
+    assert summary.seen == [] and len(model.seen) == 14
+
+
+def fail(messages: Any) -> Any:
+    raise RuntimeError("no summary today")
+
+
+USELESS = {"fails": fail, "is too long": lambda _: AIMessage("word " * 50_000), "is empty": lambda _: AIMessage("")}
+
+
+@pytest.mark.parametrize("say", USELESS.values(), ids=list(USELESS))
+def test_a_summary_of_no_use_does_not_stop_the_agent_and_is_not_paid_for_at_every_turn(
+    sessions: plait.Sessions, say: Any
+) -> None:
+    """Also where each turn is another process's."""
+    model = Scripted(say=lambda messages: AIMessage("word " * 300), seen=[])
+    summary = Scripted(say=say, seen=[])
+    for _ in range(12):
+        middleware = PlaitCompaction(sessions, summary_model=summary, trigger_tokens=500, keep_recent_tokens=100)
+        agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+        agent.invoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
+    assert len(model.seen) == 12
+    assert 1 < len(summary.seen) < 5  # the wait doubles
+
+
+async def test_a_summary_of_no_use_is_waited_with_on_the_event_loop(tmp_path: Path) -> None:
+    summary = Scripted(say=fail, seen=[])
+    async with plait.open_async(tmp_path / "a.db") as opened:
+        middleware = PlaitCompaction(opened, summary_model=summary, trigger_tokens=500, keep_recent_tokens=100)
+        model = Scripted(say=lambda messages: AIMessage("word " * 300), seen=[])
+        agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(opened))
+        for _ in range(12):
+            await agent.ainvoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
+    assert len(model.seen) == 12 and 1 < len(summary.seen) < 5
+
+
+def test_a_thread_is_compacted_again_when_its_summary_is_of_use_again(sessions: plait.Sessions) -> None:
+    says = [fail, lambda _: AIMessage("SUMMARY")]
+    model = Scripted(say=lambda messages: AIMessage("word " * 300), seen=[])
+    summary = Scripted(say=lambda messages: says[len(summary.seen) > 1](messages), seen=[])
+    middleware = PlaitCompaction(sessions, summary_model=summary, trigger_tokens=2000, keep_recent_tokens=300)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+    before = len(sessions.session("thread").records())
+    for _ in range(12):
+        agent.invoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
+    assert before == 0 and "SUMMARY" in str(model.seen[-1]) and len(model.seen[-1]) < 12
+    assert [key for key, _ in sessions.session("thread").records(b"lgp", b"lgq")] == []
+
+
+def test_the_compaction_of_a_handle_stays_its_own(sessions: plait.Sessions) -> None:
+    chat = sessions.session("thread").on_compaction(plait.compact_function(lambda _: "MINE", keep_recent_tokens=100))
+    model = Scripted(say=lambda messages: AIMessage("word " * 300), seen=[])
+    summary = Scripted(say=lambda messages: AIMessage("ITS"), seen=[])
+    middleware = PlaitCompaction(sessions, summary_model=summary, trigger_tokens=2000, keep_recent_tokens=300)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=PlaitSaver(sessions))
+    for _ in range(8):
+        agent.invoke({"messages": [HumanMessage("word " * 200)]}, CONFIG)
+    assert "ITS" in str(model.seen[-1])
+    assert chat.compact().overlay is not None and chat.overlays()[-1].summary == "MINE"
 
 
 async def test_context_tools_are_langchains(tmp_path: Path) -> None:
@@ -328,6 +393,127 @@ async def test_context_tools_are_langchains(tmp_path: Path) -> None:
 
 
 # -- the store -----------------------------------------------------------------------
+
+
+def between(store: PlaitStore, work: Any, method: str, then: Callable[[], object]) -> Any:
+    """Do a store's work on its sessions, and something else once, before its first call of a method."""
+    done: list[object] = []
+
+    class Between:
+        def session(self, id: str) -> Any:
+            return self
+
+        def __getattr__(self, name: str) -> Any:
+            if name == method and not done:
+                done.append(then())
+            return getattr(store._sessions.session(store._session), name)
+
+    return run(Between(), work)  # type: ignore[arg-type]
+
+
+def get_op(key: str = "k") -> GetOp:
+    return GetOp(("a",), key, refresh_ttl=True)
+
+
+def test_reading_an_item_undoes_no_put_and_brings_nothing_back(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions, ttl={"default_ttl": 60})
+    search = SearchOp(("a",), query="tea", refresh_ttl=True)
+    for work in (lambda: store._get(get_op()), lambda: store._search(search)):
+        for key in ("k", "other"):
+            store.put(("a",), key, {"text": "tea"})
+        between(store, work(), "write_records", lambda: store.put(("a",), "k", {"text": "coffee"}))
+        item = store.get(("a",), "k")
+        assert item is not None and item.value == {"text": "coffee"}
+        store.put(("a",), "k", {"text": "tea"})
+        between(store, work(), "write_records", lambda: store.delete(("a",), "k"))
+        assert store.get(("a",), "k") is None
+    assert sessions.session("langgraph-memory").totals().messages == 1
+
+
+def until(store: PlaitStore, key: str) -> int:
+    """When an item's time is over."""
+    (body,) = store._sessions.session(store._session).read_records([_key(("a",), key)]).values()  # type: ignore[union-attr]
+    return _Kept.of(body).until or 0
+
+
+def test_a_search_refreshes_what_nobody_else_wrote(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions, ttl={"default_ttl": 60})
+    for key in ("k", "other"):
+        store.put(("a",), key, {"text": "tea"})
+    before = until(store, "other")
+    work = store._search(SearchOp(("a",), query="tea", refresh_ttl=True))
+    between(store, work, "write_records", lambda: store.put(("a",), "k", {"text": "coffee"}, ttl=None))
+    assert until(store, "other") > before
+
+
+def test_a_sweep_leaves_what_was_put_meanwhile(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions, ttl={"refresh_on_read": False})
+    for key in ("k", "other"):
+        store.put(("a",), key, {"text": "tea"}, ttl=-1)
+    count = between(store, store._sweep(), "write_records", lambda: store.put(("a",), "k", {"text": "new tea"}))
+    assert count == 1
+    assert [item.value for item in store.search(("a",), query="tea")] == [{"text": "new tea"}]
+    assert sessions.session("langgraph-memory").totals().messages == 1
+
+
+def test_puts_at_once_leave_no_words_of_those_that_they_overwrite(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions)
+    for first in (None, {"text": "before"}):
+        if first is not None:
+            store.put(("a",), "k", first)
+        mine = {_key(("a",), "k"): PutOp(("a",), "k", {"text": "mine"})}
+        between(store, store._put(mine), "write_records", lambda: store.put(("a",), "k", {"text": "theirs"}))
+        item = store.get(("a",), "k")
+        assert item is not None and item.value == {"text": "mine"}
+        assert [len(store.search(("a",), query=word)) for word in ("before", "theirs", "mine")] == [0, 0, 1]
+        assert sessions.session("langgraph-memory").totals().messages == 1
+    store.delete(("a",), "k")
+    assert sessions.session("langgraph-memory").totals().messages == 0
+    assert sessions.session("langgraph-memory").records() == []
+
+
+def test_a_put_and_what_it_overwrites_are_one_write(sessions: plait.Sessions) -> None:
+    store, chat = PlaitStore(sessions), sessions.session("langgraph-memory")
+    store.put(("a",), "k", {"text": "before"})
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # after the write there is nothing left to do
+        between(store, store._put({_key(("a",), "k"): PutOp(("a",), "k", {"text": "now"})}), "delete", stop)
+        raise KeyboardInterrupt
+    assert chat.totals().messages == 1 and len(chat.records()) == 2
+
+
+def test_a_query_finds_every_item_whatever_others_there_are(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions)
+    store.put(("zoe",), "mine", {"text": "my tea is green and long words follow to weaken the rank " * 3})
+    store.batch([PutOp((f"u{n}",), "k", {"text": "tea"}) for n in range(1200)])
+    assert [item.key for item in store.search(("zoe",), query="tea")] == ["mine"]
+    assert [item.key for item in store.search(("zoe",), query="where is my tea")] == ["mine"]
+    assert len(store.search((), query="tea", limit=2000)) == 1201
+
+
+def test_limit_offset_and_filter_count_among_all_that_a_query_finds(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions)
+    store.batch([PutOp(("a",), f"k{n}", {"text": "green tea" if n < 200 else "tea", "n": n}) for n in range(300)])
+    for query in ("tea", "green tea", "oolong tea"):
+        everything = [item.key for item in store.search(("a",), query=query, limit=300)]
+        assert len(set(everything)) == 300
+        pages = [store.search(("a",), query=query, limit=70, offset=at) for at in range(0, 301, 70)]
+        assert [item.key for page in pages for item in page] == everything
+        for n in (0, 150, 299):
+            assert [item.key for item in store.search(("a",), query=query, filter={"n": n})] == [f"k{n}"]
+    assert {item.value["n"] < 200 for item in store.search(("a",), query="green tea", limit=200)} == {True}
+
+
+def test_every_word_of_a_query_counts(sessions: plait.Sessions) -> None:
+    store = PlaitStore(sessions)
+    store.put(("a",), "k", {"text": "oolong"})
+    store.put(("a",), "c", {"text": "他喜欢绿茶"})
+    asked = " ".join(f"word{n}" for n in range(40))
+    assert [item.key for item in store.search(("a",), query=f"{asked} oolong")] == ["k"]
+    assert [item.key for item in store.search(("a",), query="I 茶")] == ["c"]
 
 
 def test_a_query_finds_items_by_their_words_best_first(sessions: plait.Sessions) -> None:

@@ -131,6 +131,9 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "write records with the state": lambda store: write_records(
         store, chains=(Chain("b", (new("x"),)), Chain(None, (new("z"),))), leaf="z", state={"of": "x"}
     ),
+    "write records and remove messages": lambda store: write_records(
+        store, put=((b"k", b"changed"),), expect=((b"k", b"body"),), chains=(Chain(None, (new("x"),)),), remove=("b",)
+    ),
     "write records of a new session": lambda store: write_records(
         store, put=((b"n", b"new"),), chains=(Chain(None, (new("x"),)),), leaf="x", session=ref("new")
     ),

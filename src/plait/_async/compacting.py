@@ -24,7 +24,7 @@ from plait.logic.compaction import (
     target_tokens,
 )
 from plait.logic.estimate import Counter, estimate_text
-from plait.logic.pacing import OVER, TIGHT, Policy, Reported, Waiting, noted
+from plait.logic.pacing import BUSY, CHANGED, ELSEWHERE, Policy, Reported, Waiting, hindrance, is_passing, noted
 from plait.logic.turns import Units, UnitsBackward
 from plait.logic.usage import usage_tokens
 from plait.model import (
@@ -56,11 +56,6 @@ CLAIM_US: Final = 60 * 1_000_000
 """How long after a sign of life of the process that compacts another may take over;"""
 RENEW_SECONDS: Final = 15.0
 """it gives one so often, whatever the summarizer does, unless that is a coroutine which blocks its loop."""
-BUSY: Final = "this session is being compacted"
-ELSEWHERE: Final = "another process is compacting this session"
-CHANGED: Final = "what was summarized changed meanwhile"
-PASSING: Final = (BUSY, ELSEWHERE, CHANGED)
-"""Reasons that say nothing about the next attempt."""
 ANCHOR_MESSAGES: Final = 20
 """How many of the newest messages are looked at for the usage that a model reported."""
 
@@ -245,16 +240,15 @@ class AsyncCompactor:
     async def _attempt(self, leaf: Parent, more: int) -> Compacted:
         """Compact because the limit says so, and wait with the next time if too little was won."""
         done = await self._once(leaf, self._beside() + more)
-        if done.overlay is None and done.reason.startswith(PASSING):
+        if is_passing(done):
             return done
         totals = await self._totals()
         policy, size = self.policy, self._size(totals) + more
-        if done.overlay is None:
-            await self._wait(done.reason, totals, more)
-        elif policy is None or policy.has_room(size):
+        why = hindrance(done, policy, size)
+        if why is None:
             await self._goes_on()
         else:
-            await self._wait(OVER if policy.is_due(size) else TIGHT, totals, more)
+            await self._wait(why, totals, more)
         return done
 
     async def _wait(self, why: str, totals: Totals, more: int) -> None:

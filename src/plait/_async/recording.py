@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from plait.errors import LimitError, UsageError
 from plait.logic import arguments
@@ -15,6 +15,7 @@ from plait.store._async.abilities import recording
 from plait.store._async.port import AsyncStore
 from plait.store.protocol import Chain, NewRecords, SessionRef
 
+T = TypeVar("T")
 MAX_BODY_BYTES: Final = 256 << 20
 PAGE_BYTES: Final = 4 << 20
 PAGE: Final = 1000
@@ -51,7 +52,7 @@ async def listing(
     return await store.records(place.ref, first, _END if end is None else end, limit=limit, last_first=last_first)
 
 
-async def write(place: Place, new: NewRecords, at_us: int) -> tuple[list[bytes], list[Appended]]:
+async def write(place: Place, new: NewRecords, at_us: int) -> tuple[list[bytes], list[Appended], list[str]]:
     """Write what `checked` made."""
     return await recording(place.store).write_records(place.ref, new, created_at_us=at_us)
 
@@ -88,6 +89,8 @@ def checked(
     leaf: str | None,
     state: Mapping[str, Any] | None,
     expect_version: int | None,
+    expect: Mapping[bytes, bytes | None] | None,
+    remove: Iterable[str],
     format: str | None,
     rules: Rules,
     given: Callable[[str], Given],
@@ -102,15 +105,25 @@ def checked(
         leaf=arguments.maybe(arguments.id_asked, "leaf", leaf),
         state=arguments.maybe(arguments.mapping, "state", state),
         expect_version=arguments.maybe(arguments.number, "expect_version", expect_version),
+        expect=_expected(expect),
+        remove=tuple(arguments.ids_asked("remove", remove)),
     )
 
 
 def _records(name: str, value: Mapping[bytes, bytes] | None) -> tuple[tuple[bytes, bytes], ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    return tuple((_key(name, key), _body(name, body)) for key, body in _mapped(name, value).items())
+
+
+def _expected(value: Mapping[bytes, bytes | None] | None) -> tuple[tuple[bytes, bytes | None], ...]:
+    """What records are expected to be, `None`: not there."""
+    bodies = _mapped("expect", value).items()
+    return tuple((_key("expect", key), arguments.maybe(_body, "expect", body)) for key, body in bodies)
+
+
+def _mapped(name: str, value: Mapping[bytes, T] | None) -> Mapping[bytes, T]:
+    if not isinstance(value, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise arguments.refusal(name, "an object of bytes under keys of bytes", value)
-    return tuple((_key(name, key), _body(name, body)) for key, body in value.items())
+    return value or {}
 
 
 def _key(name: str, key: object) -> bytes:

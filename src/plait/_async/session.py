@@ -1177,6 +1177,8 @@ class AsyncSession:
         leaf: str | None = None,
         state: Mapping[str, Any] | None = None,
         expect_version: int | None = None,
+        expect: Mapping[bytes, bytes | None] | None = None,
+        remove: Iterable[str] = (),
         format: str | None = None,
     ) -> Recorded:
         """Write records, and new messages with them, in one transaction: all or nothing.
@@ -1185,19 +1187,24 @@ class AsyncSession:
         the messages. `put` replaces what is there; `keep` leaves it. `append`
         are chains of messages, each a pair of the parent's id (`None`: a root) and of pairs of id and
         message; `leaf` is the id to be the active leaf then, else that stays. `state` is merged into the
-        session's state, as `update_state` does it. Nothing is written, and `ConflictError` raised, if a message is
-        there already, or `LeafMovedError` if the session has left `expect_version`. A `clear` or `delete` of the session removes its records;
-        the feed, search, forks and exports know nothing of them.
+        session's state, as `update_state` does it, and `remove` are ids of messages that go, as with `delete`.
+        Nothing is written, and an error raised, if a message is there already (`ConflictError`), if the session
+        has left `expect_version` (`LeafMovedError`), or if a record of `expect` is not what it is expected to be,
+        `None`: not there (`StaleValueError`): what was read stands still when it is written.
+        A `clear` or `delete` of the session removes its records; the feed, search, forks and exports know nothing of them.
         """
 
         def given(id: str) -> Given:
             return Given(id, now_us(), id, format)
 
-        new = recording.checked(put, keep, delete, append, leaf, state, expect_version, format, self._rules, given)
+        more = (state, expect_version, expect, remove)
+        new = recording.checked(put, keep, delete, append, leaf, *more, format, self._rules, given)
         with self._operation("append", self._ref.id, sum(len(chain.messages) for chain in new.chains)):
-            there, written = await recording.write(self._records, new, now_us())
+            there, written, removed = await recording.write(self._records, new, now_us())
         await self._appended(written, new.state is not None)
-        return Recorded(there, written)
+        if removed:
+            await self._tell(Change("delete", self.id, ids=tuple(removed)))
+        return Recorded(there, written, removed)
 
     @property
     def _records(self) -> recording.Place:

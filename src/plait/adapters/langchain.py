@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
 
 import plait
 from plait.adapters import extras
 from plait.errors import UsageError
+from plait.logic import pacing
+from plait.logic.pacing import Policy, Waiting
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -22,7 +26,8 @@ try:
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     from langgraph.config import get_config
 
-    from plait.adapters.langgraph import overlays, rows
+    from plait.adapters.langgraph import layout, overlays, rows
+    from plait.adapters.langgraph.steps import Work, all_of, on, run, run_async
 except ImportError as error:
     raise extras.missing("langchain", error) from error
 
@@ -33,6 +38,12 @@ __all__ = ["PlaitChatMessageHistory", "PlaitCompaction", "tools", "tools_async"]
 
 log = logging.getLogger("plait")
 _SERDE: Final = JsonPlusSerializer()
+_WAITING: Final = layout.PREFIX + b"p"
+"""Under it a thread's session keeps what the next attempt to compact waits for."""
+NO_PLACE: Final = (
+    "a summary is not asked for, because it would not be sent: the graph's messages have not both ends of what it would "
+    "cover. Begin a run with PlaitSaver.messages(config) if another framework went on"
+)
 
 
 class PlaitChatMessageHistory(BaseChatMessageHistory):
@@ -101,7 +112,9 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
     sessions): the summary is an overlay there, made once, seen by every process, and removable. Before a
     call of the model whose messages would have more than `trigger_tokens`, the middle of the thread is
     summarized by `summary_model`, a chat model that is called without tools; what it used is added to the usage
-    of the session. If that fails, the request goes out as it is, and the failure is logged. `reserved_tokens` stand
+    of the session. If that fails or wins too little, or the state has no place for the summary, which is not asked for
+    then, the request goes out as it is, that is logged, and the next attempt waits until the messages have grown, in
+    every process: as `session.compact_if_needed` waits. `reserved_tokens` stand
     for what is sent beside the messages: the system's prompt, tools.
     """
 
@@ -118,7 +131,7 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         super().__init__()
         self._sessions = sessions
         self._model = summary_model
-        self._trigger = trigger_tokens - reserved_tokens
+        self._policy = _policy(trigger_tokens - reserved_tokens)
         self._count = token_counter
         self._keep = keep_recent_tokens
 
@@ -130,14 +143,8 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         if thread_id is None:
             return handler(request)
         session = self._sessions.session(thread_id)
-        shown, _ = self._laid(session, request.messages)
-        if self._count(shown) > self._trigger:
-            try:
-                done = session.on_compaction(self._function(lambda prompt: self._summarize(session, prompt))).compact()
-                shown, lost = self._laid(session, request.messages)
-                _say(thread_id, done, lost)
-            except plait.PlaitError as error:
-                log.warning("thread %r is not compacted: %s", thread_id, error)
+        function = self._function(lambda prompt: self._summarize(session, prompt))
+        shown = run(_Apart.of(session, function), self._shown(thread_id, request.messages))
         return handler(request.override(messages=shown))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -148,25 +155,49 @@ class PlaitCompaction(AgentMiddleware[Any, Any]):
         if thread_id is None:
             return await handler(request)
         session = self._sessions.session(thread_id)
-        shown, _ = await self._alaid(session, request.messages)
-        if self._count(shown) > self._trigger:
-            try:
-                function = self._function(lambda prompt: self._asummarize(session, prompt))
-                done = await session.on_compaction(function).compact()
-                shown, lost = await self._alaid(session, request.messages)
-                _say(thread_id, done, lost)
-            except plait.PlaitError as error:
-                log.warning("thread %r is not compacted: %s", thread_id, error)
+        function = self._function(lambda prompt: self._asummarize(session, prompt))
+        shown = await run_async(_Apart.of(session, function), self._shown(thread_id, request.messages))
         return await handler(request.override(messages=shown))
 
-    def _laid(self, session: plait.Session, messages: list[Any]) -> overlays.Laid:
-        on_path = session.overlays()
-        return overlays.laid(messages, on_path, overlays.spans_of(session.transcript() if on_path else ()))
+    def _shown(self, thread_id: str, messages: list[Any]) -> Work[list[Any]]:
+        """The messages with the summaries in their places, and one more made if they are too many."""
+        shown = yield from _laid(thread_id, messages)
+        if not self._policy.is_due(self._count(shown)):
+            return shown
+        try:
+            return (yield from self._compacted(thread_id, messages, shown))
+        except plait.PlaitError as error:
+            log.warning("thread %r is not compacted: %s", thread_id, error)
+            return shown
 
-    async def _alaid(self, session: plait.AsyncSession, messages: list[Any]) -> overlays.Laid:
-        on_path = await session.overlays()
-        path = [row async for row in session.transcript()] if on_path else []
-        return overlays.laid(messages, on_path, overlays.spans_of(path))
+    def _compacted(self, thread_id: str, messages: list[Any], shown: list[Any]) -> Work[list[Any]]:
+        """The same after an attempt to compact, unless the last one is still to be waited with."""
+        waiting = yield from self._waiting(thread_id, shown)
+        if not waiting.is_over(self._count(shown), len(shown)):
+            return shown
+        done = yield from _attempt(thread_id, messages)
+        if pacing.is_passing(done):
+            return shown
+        shown = yield from _laid(thread_id, messages)
+        size = self._count(shown)
+        why = pacing.hindrance(done, self._policy, size)
+        if why is not None:
+            log.warning("thread %r is not compacted enough, and the next attempt waits: %s", thread_id, why)
+            longer = waiting.longer(why, self._policy, size, 0, len(shown))
+            yield on(thread_id, "write_records", {_WAITING: msgspec.json.encode(longer)})
+        elif waiting.paused is not None:
+            yield on(thread_id, "write_records", delete=[_WAITING])
+        return shown
+
+    def _waiting(self, thread_id: str, shown: list[Any]) -> Work[Waiting]:
+        """What the next attempt waits for: nothing any more if the messages have become far fewer since."""
+        body = (yield on(thread_id, "read_records", [_WAITING])).get(_WAITING)
+        try:
+            waiting = Waiting() if body is None else msgspec.json.decode(body, type=Waiting)
+        except msgspec.MsgspecError:  # of another version
+            return Waiting()
+        shrank = self._count(shown) + self._policy.limit // pacing.ROOM <= waiting.stood
+        return Waiting() if shrank else waiting
 
     def _summarize(self, session: plait.Session, prompt: str) -> str:
         answer = self._model.invoke(prompt)
@@ -193,15 +224,53 @@ def _thread() -> str | None:
     return None if thread_id is None else str(thread_id)
 
 
-def _say(thread_id: str, done: plait.Compacted, lost: plait.Overlay | None) -> None:
-    """Say so if a summary was paid for and covers what the graph's state does not have."""
-    if done.done and lost is not None:
-        log.warning(
-            "thread %r: the summary %s is not sent, for the graph's messages have not both ends of what it covers: "
-            "they go out as they are. Begin a run with PlaitSaver.messages(config) if another framework went on",
-            thread_id,
-            lost.id,
-        )
+class _Apart(NamedTuple):
+    """A handle of a session beside the one that everybody has, whose own compaction stays as it is."""
+
+    handle: Any
+
+    @classmethod
+    def of(cls, session: Any, function: plait.CompactFunction) -> Any:
+        return cls(session._under(session._ref).on_compaction(function))
+
+    def session(self, id: str) -> Any:
+        return self.handle
+
+
+def _policy(tokens: int) -> Policy:
+    policy = pacing.policy(max(0, tokens), None, 1, 0, 0, False)
+    assert policy is not None
+    return policy
+
+
+def _laid(thread_id: str, messages: list[Any]) -> Work[list[Any]]:
+    on_path = yield on(thread_id, "overlays")
+    path = (yield all_of(thread_id, "transcript")) if on_path else []
+    return overlays.laid(messages, on_path, overlays.spans_of(path))
+
+
+def _attempt(thread_id: str, messages: list[Any]) -> Work[plait.Compacted]:
+    """Compact the thread, if its summary would be sent."""
+    try:
+        plan = yield on(thread_id, "compact", dry_run=True)
+        if plan.from_id is not None and not (yield from _has_place(thread_id, messages, plan)):
+            return plait.Compacted(None, NO_PLACE)
+        return (yield on(thread_id, "compact"))  # type: ignore[no-any-return]
+    except plait.CompactionError as error:
+        return plait.Compacted(None, f"it failed: {error}")
+
+
+def _has_place(thread_id: str, messages: list[Any], plan: plait.Compacted) -> Work[bool]:
+    """Whether messages have both ends of what would be covered, so that a summary could be sent in the place of it."""
+    on_path = yield on(thread_id, "overlays")
+    path = yield all_of(thread_id, "transcript")
+    seqs = {row.id: row.seq for row in path}
+    for one in on_path:
+        seqs |= {one.from_id: one.from_seq, one.to_id: one.to_seq}
+    if plan.from_id not in seqs or plan.to_id not in seqs:  # deleted meanwhile
+        return False
+    covered = overlays.Span(seqs[plan.from_id], seqs[plan.to_id])
+    return overlays.has_place(messages, covered, on_path, overlays.spans_of(path))
 
 
 def _text(answer: Any) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct, ValidationError, convert
 
 from plait.errors import UsageError
 from plait.logic import arguments
-from plait.model import COMPACTION_KEY, CompactionState, Json
+from plait.model import COMPACTION_KEY, Compacted, CompactionState, Json
 
 STEP: Final = 10
 """One that failed or won too little is tried again when the view has grown by a tenth of the limit, then twice that,"""
@@ -18,6 +18,9 @@ ROOM: Final = 5
 """What leaves less than a fifth of the limit free has won too little; the limit is exceeded by no more because of that."""
 OVER: Final = "what has to stay is over the limit by itself"
 TIGHT: Final = "what has to stay leaves little room below the limit"
+BUSY: Final = "this session is being compacted"
+ELSEWHERE: Final = "another process is compacting this session"
+CHANGED: Final = "what was summarized changed meanwhile"
 
 
 class Policy(Struct, frozen=True):
@@ -129,6 +132,20 @@ class Waiting(CompactionState, frozen=True):
         if policy.can_stay_below(tokens + more):  # so that comes first
             above, count = max(tokens, min(above, policy.most - more)), None
         return Waiting(why, above, self.attempts + 1, count, tokens)
+
+
+def is_passing(done: Compacted) -> bool:
+    """Whether nothing was compacted, for a reason that says nothing about the next attempt."""
+    return done.overlay is None and done.reason.startswith((BUSY, ELSEWHERE, CHANGED))
+
+
+def hindrance(done: Compacted, policy: Policy | None, tokens: int) -> str | None:
+    """Why the next compaction has to wait after one that left a view of so many tokens; `None`: it need not."""
+    if done.overlay is None:
+        return done.reason
+    if policy is None or policy.has_room(tokens):
+        return None
+    return OVER if policy.is_due(tokens) else TIGHT
 
 
 def noted(metadata: Json) -> Waiting:

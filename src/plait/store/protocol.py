@@ -258,7 +258,8 @@ class NewRecords(Struct, frozen=True):
 
     `put` replaces what is there, `keep` leaves it. The messages of `chains` must all be new to the
     session; those whose last is `leaf` become the active path, and so does another `leaf`. `state` is
-    merged into the session's; with `expect_version` nothing is written if the session has left it.
+    merged into the session's; `remove` are ids of messages that go. Nothing is written if the session has left
+    `expect_version`, or unless the records of `expect` are what they are expected to be, `None`: not there.
     """
 
     put: tuple[tuple[bytes, bytes], ...] = ()
@@ -268,3 +269,5 @@ class NewRecords(Struct, frozen=True):
     leaf: str | None = None
     state: Mapping[str, Any] | None = None
     expect_version: int | None = None
+    expect: tuple[tuple[bytes, bytes | None], ...] = ()
+    remove: tuple[str, ...] = ()

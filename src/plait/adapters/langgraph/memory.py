@@ -30,13 +30,14 @@ from plait.adapters.langgraph import layout, values
 from plait.adapters.langgraph.saver import all_records
 from plait.adapters.langgraph.steps import BothFaces, Work, on
 from plait.adapters.langgraph.sweeping import Sweeping
+from plait.errors import StaleValueError
 
 SESSION: Final = "langgraph-memory"
 _ITEMS: Final = layout.PREFIX + b"s"
 _WORDS: Final = layout.PREFIX + b"t"
 _SERDE: Final = JsonPlusSerializer()
 FOUND: Final = 100
-MOST_WORDS: Final = 12
+"""How many hits are asked for at first."""
 
 
 class PlaitStore(BothFaces, Sweeping, BaseStore):
@@ -113,38 +114,41 @@ class PlaitStore(BothFaces, Sweeping, BaseStore):
         if kept is None or kept.is_over(_now()):
             return None
         if op.refresh_ttl:
-            yield from self._refresh({key: kept})
+            yield from self._refresh(found)
         return Item(**kept.item(key))
 
     def _put(self, puts: dict[bytes, PutOp]) -> Work[None]:
-        old = {key: _Kept.of(body) for key, body in (yield on(self._session, "read_records", list(puts))).items()}
+        while True:
+            old = yield on(self._session, "read_records", list(puts))
+            new = self._changes(puts, {key: _Kept.of(body) for key, body in old.items()})
+            try:
+                yield on(self._session, "write_records", **new, expect={key: old.get(key) for key in puts})
+            except StaleValueError:  # another put was first: this one goes over it
+                continue
+            return
+
+    def _changes(self, puts: dict[bytes, PutOp], old: dict[bytes, _Kept]) -> dict[str, Any]:
+        """What puts write where items are as they are now: each item has one message, that with its words."""
         put: dict[bytes, bytes] = {}
-        delete: list[bytes] = []
         append: list[Any] = []
         now = _now()
         for key, op in puts.items():
-            before = old.get(key)
-            if before is not None and before.message:
-                delete.append(_WORDS + before.message.encode())
             if op.value is None:
-                delete.append(key)
                 continue
-            alive = before if before is not None and not before.is_over(now) else None
+            before = old.get(key)
+            created = before.created if before is not None and not before.is_over(now) else now
             text = self._text(op)
             message = str(uuid.uuid4()) if text else ""
-            ttl = op.ttl
-            until = now + int(ttl * 60_000_000) if ttl is not None else None
-            created = alive.created if alive is not None else now
-            put[key] = _Kept(created, now, ttl, until, message, values.dump(_SERDE, dict(op.value))).body()
+            until = now + int(op.ttl * 60_000_000) if op.ttl is not None else None
+            put[key] = _Kept(created, now, op.ttl, until, message, values.dump(_SERDE, dict(op.value))).body()
             if text:
                 about = {"namespace": list(op.namespace), "key": op.key}
                 part = {"type": "text", "text": text}
                 append.append((None, [(message, {"role": "memory", "parts": [part], "metadata": about})]))
                 put[_WORDS + message.encode()] = key
-        yield on(self._session, "write_records", put, delete=delete, append=append)
         gone = [kept.message for kept in old.values() if kept.message]
-        if gone:
-            yield on(self._session, "delete", gone)
+        delete = [key for key, op in puts.items() if op.value is None]
+        return {"put": put, "delete": delete + [_WORDS + id.encode() for id in gone], "append": append, "remove": gone}
 
     def _text(self, op: PutOp) -> str:
         """The words of an item that are to be found."""
@@ -159,49 +163,52 @@ class PlaitStore(BothFaces, Sweeping, BaseStore):
         return "\n".join(dict.fromkeys(found))
 
     def _search(self, op: SearchOp) -> Work[list[SearchItem]]:
-        prefix = _ITEMS + b"".join(map(layout.text, op.namespace_prefix))
-        now, kept, scores = _now(), dict[bytes, _Kept](), dict[bytes, float]()
+        wanted = _Wanted(_ITEMS + b"".join(map(layout.text, op.namespace_prefix)), op.filter, _now())
+        scores: dict[bytes, float] = {}
         if op.query:
-            scores = yield from self._found(op.query, prefix)
-            for key, body in (yield on(self._session, "read_records", list(scores))).items():
-                kept[key] = _Kept.of(body)
+            scores, found = yield from self._found(op.query, wanted, op.offset + op.limit)
         else:
-            for key, body in (yield from all_records(self._session, prefix, layout.after(prefix))):
-                kept[key] = _Kept.of(body)
-        alive = {key: one for key, one in kept.items() if not one.is_over(now)}
-        if op.filter:
-            alive = {key: one for key, one in alive.items() if _matches(one.value(), op.filter)}
-        order = sorted(alive, key=lambda key: (-scores.get(key, 0.0), -alive[key].updated, key))
+            found = dict((yield from all_records(self._session, wanted.prefix, layout.after(wanted.prefix))))
+        kept = {key: one for key, body in found.items() if wanted.takes(key, one := _Kept.of(body))}
+        order = sorted(kept, key=lambda key: (-scores.get(key, 0.0), -kept[key].updated, key))
         shown = order[op.offset : op.offset + op.limit]
         if op.refresh_ttl:
-            yield from self._refresh({key: alive[key] for key in shown})
-        return [SearchItem(**alive[key].item(key), score=scores.get(key)) for key in shown]
+            yield from self._refresh({key: found[key] for key in shown})
+        return [SearchItem(**kept[key].item(key), score=scores.get(key)) for key in shown]
 
-    def _found(self, query: str, prefix: bytes) -> Work[dict[bytes, float]]:
-        """The items that hold the words of a query: all of them first, then by how many of them."""
-        whole = yield from self._hits(query, prefix)
-        scores = {key: 2.0 - n / (len(whole) + 1) for n, key in enumerate(whole)}
-        words = list(dict.fromkeys(word for word in query.split() if len(word) > 1))[:MOST_WORDS]
-        if len(words) > 1:
-            counts: dict[bytes, int] = {}
-            for word in words:
-                for key in (yield from self._hits(word, prefix)):
-                    counts[key] = counts.get(key, 0) + 1
-            for key, count in counts.items():
-                scores.setdefault(key, count / len(words))
-        return scores
+    def _found(self, query: str, wanted: _Wanted, count: int) -> Work[tuple[dict[bytes, float], dict[bytes, bytes]]]:
+        """The wanted items that hold the words of a query, and their scores: all words first, then by how many of them.
 
-    def _hits(self, query: str, prefix: bytes) -> Work[list[bytes]]:
-        """The items of a prefix that hold all words, best first."""
-        found: list[bytes] = []
-        for offset in range(0, 10 * FOUND, FOUND):
-            hits = yield on(self._session, "search", query, limit=FOUND, offset=offset, role="memory")
-            keys = [_WORDS + hit.id.encode() for hit in hits]
-            items = yield on(self._session, "read_records", keys)
-            found += [items[key] for key in keys if key in items and items[key].startswith(prefix)]
-            if len(hits) < FOUND or len(found) >= FOUND:
-                break
-        return found
+        Those with some of the words are looked for where fewer than `count` have all of them.
+        """
+        found = yield from self._hits(query, wanted, count)
+        scores = {key: 1 + 1 / (n + 1) for n, key in enumerate(found)}
+        words = list(dict.fromkeys(word for word in query.split() if len(word) > 1 or not word.isascii()))
+        if len(found) >= count or words == [query.strip()]:
+            return scores, found
+        counts: dict[bytes, int] = {}
+        for word in words:
+            hits = yield from self._hits(word, wanted)
+            found = hits | found
+            for key in hits:
+                counts[key] = counts.get(key, 0) + 1
+        for key, number in counts.items():
+            scores.setdefault(key, number / len(words))
+        return scores, found
+
+    def _hits(self, query: str, wanted: _Wanted, count: int | None = None) -> Work[dict[bytes, bytes]]:
+        """The wanted items that hold all words, best first: all of them, or at least so many if there are."""
+        limit = FOUND
+        while True:
+            # From the first hit each time, so that none is missed because others before it go meanwhile.
+            hits = yield on(self._session, "search", query, limit=limit, role="memory")
+            items = yield on(self._session, "read_records", [_WORDS + hit.id.encode() for hit in hits])
+            keys = [items[key] for hit in hits if (key := _WORDS + hit.id.encode()) in items]
+            bodies = yield on(self._session, "read_records", [key for key in keys if key.startswith(wanted.prefix)])
+            found = {key: bodies[key] for key in keys if key in bodies and wanted.takes(key, _Kept.of(bodies[key]))}
+            if len(hits) < limit or (count is not None and len(found) >= count):
+                return found
+            limit *= 4
 
     def _namespaces(self, op: ListNamespacesOp) -> Work[list[tuple[str, ...]]]:
         found: set[tuple[str, ...]] = set()
@@ -213,26 +220,31 @@ class PlaitStore(BothFaces, Sweeping, BaseStore):
         cut = sorted({ns if op.max_depth is None else ns[: op.max_depth] for ns in matching})
         return cut[op.offset : op.offset + op.limit]
 
-    def _refresh(self, kept: dict[bytes, _Kept]) -> Work[None]:
+    def _refresh(self, read: dict[bytes, bytes]) -> Work[None]:
+        """Let the time of items begin anew, unless they are not any more what was read."""
         now = _now()
-        put = {
-            key: one._replace(until=now + int(one.ttl * 60_000_000)).body()
-            for key, one in kept.items()
-            if one.ttl is not None
-        }
-        if put:
-            yield on(self._session, "write_records", put)
+        while put := {key: fresh for key, body in read.items() if (fresh := _Kept.of(body).refreshed(now)) is not None}:
+            try:
+                yield on(self._session, "write_records", put, expect={key: read[key] for key in put})
+            except StaleValueError:
+                there = yield on(self._session, "read_records", list(put))
+                read = {key: read[key] for key in put if there.get(key) == read[key]}
+                continue
+            return
 
     def _sweep(self) -> Work[int]:
         now, count = _now(), 0
         for key, body in (yield from all_records(self._session, _ITEMS, layout.after(_ITEMS))):
             one = _Kept.of(body)
-            if one.is_over(now):
-                words = [_WORDS + one.message.encode()] if one.message else []
-                yield on(self._session, "write_records", delete=[key, *words])
-                if one.message:
-                    yield on(self._session, "delete", one.message)
-                count += 1
+            if not one.is_over(now):
+                continue
+            messages = [one.message] if one.message else []
+            gone = [key, *(_WORDS + id.encode() for id in messages)]
+            try:
+                yield on(self._session, "write_records", delete=gone, remove=messages, expect={key: body})
+            except StaleValueError:  # it was read or put meanwhile, or another sweep was first
+                continue
+            count += 1
         return count
 
 
@@ -257,6 +269,10 @@ class _Kept(NamedTuple):
     def is_over(self, now: int) -> bool:
         return self.until is not None and self.until <= now
 
+    def refreshed(self, now: int) -> bytes | None:
+        """The item with its time begun anew; `None` if it has none."""
+        return None if self.ttl is None else self._replace(until=now + int(self.ttl * 60_000_000)).body()
+
     def value(self) -> dict[str, Any]:
         return values.load(_SERDE, self.typed)  # type: ignore[no-any-return]
 
@@ -265,6 +281,19 @@ class _Kept(NamedTuple):
         namespace, name = _parse(key)
         at = {"created_at": _time(self.created), "updated_at": _time(self.updated)}
         return {"namespace": namespace, "key": name, "value": self.value(), **at}
+
+
+class _Wanted(NamedTuple):
+    """Which items are searched for: those whose key begins so, that a filter takes, and whose time is not over."""
+
+    prefix: bytes
+    filter: dict[str, Any] | None
+    now: int
+
+    def takes(self, key: bytes, one: _Kept) -> bool:
+        if not key.startswith(self.prefix) or one.is_over(self.now):
+            return False
+        return not self.filter or _matches(one.value(), self.filter)
 
 
 def _key(namespace: Sequence[str], key: str) -> bytes:

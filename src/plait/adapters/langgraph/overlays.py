@@ -16,24 +16,21 @@ SUMMARY: Final = "Summary of the conversation until here:"
 
 
 class Span(NamedTuple):
-    """The seqs of the first and the last row of a message."""
+    """The seqs of the first and the last row of a message, or of what is covered."""
 
     first: int
     last: int
 
-    def is_in(self, overlay: plait.Overlay) -> bool:
-        """Whether an overlay covers all of it."""
-        return overlay.from_seq <= self.first and self.last <= overlay.to_seq
+    @classmethod
+    def under(cls, overlay: plait.Overlay) -> Span:
+        return cls(overlay.from_seq, overlay.to_seq)
+
+    def is_in(self, covered: Span) -> bool:
+        """Whether all of it is covered."""
+        return covered.first <= self.first and self.last <= covered.last
 
 
 Spans = dict[str, Span]
-
-
-class Laid(NamedTuple):
-    """Messages with the overlays in their places, and the newest overlay that found none, if one did."""
-
-    messages: list[Any]
-    lost: plait.Overlay | None
 
 
 def spans_of(path: Iterable[plait.Message | plait.Damaged]) -> Spans:
@@ -55,29 +52,26 @@ def spans_of(path: Iterable[plait.Message | plait.Damaged]) -> Spans:
     return spans
 
 
-def laid(messages: Sequence[Any], overlays: Sequence[plait.Overlay], spans: Spans) -> Laid:
+def laid(messages: Sequence[Any], overlays: Sequence[plait.Overlay], spans: Spans) -> list[Any]:
     """The messages with each overlay in the place of those that it covers, the newest one over all others.
 
     An overlay is laid where both ends of what it covers are found and nothing else stands between. No call
     loses its results by it, and no result its call: what belongs to one that stays stays too.
     """
-    known = spans | {OVERLAY_PREFIX + one.id: Span(one.from_seq, one.to_seq) for one in overlays}
+    known = _known(overlays, spans)
     covered: dict[int, tuple[int, plait.Overlay]] = {}
     twice: set[int] = set()
-    lost: plait.Overlay | None = None
     for overlay in overlays:
-        wanted = [span for span in spans.values() if span.is_in(overlay)]
+        wanted = [span for span in spans.values() if span.is_in(Span.under(overlay))]
         if overlay.kind == "unload" or not wanted:
             continue
-        place, stray = _place(messages, overlay, known, wanted)
+        place, stray = _place(messages, Span.under(overlay), known, wanted)
         if place is None:
-            lost = overlay
             continue
         first, last = place
         covered = {at: item for at, item in covered.items() if not first <= at <= last}
         covered[first] = (last, overlay)
         twice |= stray
-        lost = None if lost is not None and Span(lost.from_seq, lost.to_seq).is_in(overlay) else lost
     shown: list[Any] = []
     at = 0
     while at < len(messages):
@@ -87,14 +81,24 @@ def laid(messages: Sequence[Any], overlays: Sequence[plait.Overlay], spans: Span
         elif here.summary is not None:
             shown.append(HumanMessage(f"{SUMMARY}\n{here.summary}", id=here.id, name="summary"))
         at = last + 1
-    return Laid(shown, lost)
+    return shown
+
+
+def has_place(messages: Sequence[Any], covered: Span, overlays: Sequence[plait.Overlay], spans: Spans) -> bool:
+    """Whether a summary of what is covered would stand in the place of it."""
+    wanted = [span for span in spans.values() if span.is_in(covered)]
+    return bool(wanted) and _place(messages, covered, _known(overlays, spans), wanted)[0] is not None
+
+
+def _known(overlays: Sequence[plait.Overlay], spans: Spans) -> Spans:
+    return spans | {OVERLAY_PREFIX + one.id: Span.under(one) for one in overlays}
 
 
 def _place(
-    messages: Sequence[Any], overlay: plait.Overlay, known: Spans, wanted: Sequence[Span]
+    messages: Sequence[Any], covered: Span, known: Spans, wanted: Sequence[Span]
 ) -> tuple[tuple[int, int] | None, set[int]]:
     """From where to where a list has what an overlay covers, and where its summary stands in it beside that."""
-    here = [n for n, message in enumerate(messages) if _is_in(message, overlay, known)]
+    here = [n for n, message in enumerate(messages) if _is_in(message, covered, known)]
     stray = {n for n in here if str(messages[n].id).startswith(OVERLAY_PREFIX)}
     for found, beside in ([n for n in here if n not in stray], stray), (here, set[int]()):
         if found and _has_ends(found, messages, wanted, known):
@@ -102,9 +106,9 @@ def _place(
     return None, set()
 
 
-def _is_in(message: Any, overlay: plait.Overlay, known: Spans) -> bool:
+def _is_in(message: Any, covered: Span, known: Spans) -> bool:
     span = known.get(getattr(message, "id", None) or "")
-    return span is not None and span.is_in(overlay)
+    return span is not None and span.is_in(covered)
 
 
 def _has_ends(found: Sequence[int], messages: Sequence[Any], wanted: Sequence[Span], known: Spans) -> bool:

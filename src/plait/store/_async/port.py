@@ -526,11 +526,12 @@ class AsyncRecording(AsyncStore, Protocol):
 
     async def write_records(
         self, session: SessionRef, new: NewRecords, *, created_at_us: int
-    ) -> tuple[list[bytes], list[Written]]:
+    ) -> tuple[list[bytes], list[Written], list[str]]:
         """Write records and messages, all or nothing, creating the session; see `NewRecords`.
 
-        Answers the keys of `keep` that were there, and what was appended. A message that is there
-        already raises `ConflictError`, an unknown parent or leaf `NotFoundError`.
+        Answers the keys of `keep` that were there, what was appended, and what of `remove` was there. A message that is there
+        already raises `ConflictError`, an unknown parent or leaf `NotFoundError`, a record that is not
+        the one expected `StaleValueError`. Messages to be removed that are not there are harmless.
         """
         ...
 

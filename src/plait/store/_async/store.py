@@ -456,7 +456,7 @@ class AsyncPlanStore:
 
     async def write_records(
         self, session: SessionRef, new: NewRecords, *, created_at_us: int
-    ) -> tuple[list[bytes], list[Written]]:
+    ) -> tuple[list[bytes], list[Written], list[str]]:
         weight = sum(len(body) for _, body in (*new.put, *new.keep))
         weight += sum(message.bytes for chain in new.chains for message in chain.messages)
         return await self.driver.write_async(partial(records.write, session, new, self._mark(created_at_us)), weight)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from plait.errors import ConflictError
+from plait.errors import ConflictError, StaleValueError
 from plait.store.plan import Ask, Do, Head, Plan, Row
 from plait.store.plans import append, catalogue, change, common
 from plait.store.plans.common import Mark
@@ -42,21 +42,24 @@ def listing(
     return [(bytes(key), bytes(body)) for key, body, _ in rows]
 
 
-def write(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[tuple[list[bytes], list[Written]]]:
-    """Write records, and messages with them: all or nothing; answers the keys of `keep` that were there, and the messages.
+def write(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[tuple[list[bytes], list[Written], list[str]]]:
+    """Write records, and messages with them: all or nothing; answers the keys of `keep` that were there, the messages, and the ids removed.
 
-    `ConflictError` if one of the messages is there already, in whatever place and with whatever content.
+    `ConflictError` if one of the messages is there already, in whatever place and with whatever content;
+    `StaleValueError` if a record is not the one expected.
     """
     head = yield from common.take(ref)
     if new.expect_version is not None:
         yield from catalogue.refuse_moved(head, new.expect_version)
+    yield from _refuse_stale(head, new)
     if head is None and not (new.put or new.keep or new.chains or new.state):
-        return [], []
+        return [], [], []
     if head is None:
         head = yield from common.create(ref, mark)
     written = yield from _append(ref, new, mark)
     if new.leaf is not None:
         yield from change.checkout(ref, new.leaf, mark)
+    removed = yield from change.delete(ref, new.remove, mark)
     there = yield from _keep(head, new)
     for key, body in new.put:
         yield Do("put_record", (head.incarnation, key, body))
@@ -64,7 +67,14 @@ def write(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[tuple[list[bytes
         yield Do("drop_record", (head.incarnation, key))
     if new.state is not None:
         yield from catalogue.update_state(ref, new.state, mark)
-    return there, written
+    return there, written, removed or []
+
+
+def _refuse_stale(head: Head | None, new: NewRecords) -> Plan[None]:
+    for key, body in new.expect:
+        rows: list[Row] = (yield Ask("find_record", (head.incarnation, key))) if head is not None else []
+        if (bytes(rows[0][0]) if rows else None) != body:
+            raise StaleValueError(f"record {key!r} is not what was expected: read it again; nothing was written")
 
 
 def _append(ref: SessionRef, new: NewRecords, mark: Mark) -> Plan[list[Written]]:

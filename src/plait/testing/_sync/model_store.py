@@ -922,13 +922,15 @@ class ModelStore:
 
     def write_records(
         self, session: SessionRef, new: NewRecords, *, created_at_us: int
-    ) -> tuple[list[bytes], list[Written]]:
+    ) -> tuple[list[bytes], list[Written], list[str]]:
         """Write records and messages, all or nothing, creating the session; see `NewRecords`."""
         self._fence(session)
         life = self._look(session)
         self._refuse_moved(session, life, new.expect_version)
+        if any((life.records.get(key) if life else None) != body for key, body in new.expect):
+            raise StaleValueError("a record is not what was expected")
         if life is None and not (new.put or new.keep or new.chains or new.state):
-            return [], []
+            return [], [], []
         known = set(life.rows) if life else set[str]()
         for chain in new.chains:
             for message in chain.messages:
@@ -948,6 +950,7 @@ class ModelStore:
             written += added if activate else [structs.replace(result, branched=True) for result in added]
         if new.leaf is not None:
             self.checkout(session, new.leaf)
+        removed = self.delete(session, new.remove)
         there = [key for key, _ in new.keep if key in life.records]
         life.records |= {key: body for key, body in new.keep if key not in life.records}
         life.records |= dict(new.put)
@@ -955,7 +958,7 @@ class ModelStore:
             life.records.pop(key, None)
         if new.state is not None:
             self.update_state(session, new.state, created_at_us=created_at_us)
-        return there, written
+        return there, written, removed
 
     # -- values
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from plait.errors import ConflictError, LeafMovedError, NotFoundError
+from plait.errors import ConflictError, LeafMovedError, NotFoundError, StaleValueError
 from plait.model import LEAF, Message
 from plait.store._sync.port import Recording, Store
 from plait.store.protocol import Chain, NewMessage, NewRecords, Scope, SessionRef
@@ -33,7 +33,7 @@ class RecordTests:
         self, store: Store, new: NewRecords, session: SessionRef | None = None
     ) -> tuple[list[bytes], list[str]]:
         """Write records; the keys that were there already and the ids of the messages."""
-        there, written = self.recording(store).write_records(
+        there, written, _ = self.recording(store).write_records(
             session or SessionRef(_SCOPE, "s"), new, created_at_us=_NOW_US
         )
         return there, [result.id for result in written]
@@ -138,6 +138,45 @@ class RecordTests:
         late = NewRecords(state={"c": 3}, expect_version=1)
         with pytest.raises(LeafMovedError):
             recording.write_records(SessionRef(_SCOPE, "absent"), late, created_at_us=_NOW_US)
+
+    def test_nothing_is_written_unless_the_records_are_what_is_expected(self, store: Store) -> None:
+        chain = Chain(None, (_message("m1"),))
+        new = NewRecords(put=((b"a", b"1"),), chains=(chain,), expect=((b"a", b"0"),))
+        for _ in range(2):
+            with pytest.raises(StaleValueError):
+                self.put_records(store, new)
+            assert store.info(SessionRef(_SCOPE, "s")) is None, "what is refused makes no session"
+        self.put_records(store, NewRecords(put=((b"a", b"0"),), expect=((b"a", None),)))
+        for expect in ((b"a", None), (b"a", b""), (b"b", b"1")):
+            stale = NewRecords(put=((b"a", b"1"),), drop=(b"a",), chains=(chain,), expect=(expect,))
+            with pytest.raises(StaleValueError):
+                self.put_records(store, stale)
+        assert self.recording(store).read_records(SessionRef(_SCOPE, "s"), [b"a"]) == {b"a": b"0"}
+        assert store.get(SessionRef(_SCOPE, "s"), "m1") is None
+        assert self.put_records(store, new) == ([], ["m1"])
+        with pytest.raises(StaleValueError):
+            self.put_records(store, new)
+
+    def test_messages_are_removed_with_records_or_neither(self, store: Store) -> None:
+        session, recording = SessionRef(_SCOPE, "s"), self.recording(store)
+        self.put_records(store, NewRecords(chains=(Chain(None, (_message("m1"), _message("m2"))),), leaf="m2"))
+        gone = NewRecords(
+            put=((b"a", b"1"),),
+            chains=(Chain("m1", (_message("m3"),)),),
+            remove=("m1", "absent"),
+            expect=((b"a", None),),
+        )
+        _, written, removed = recording.write_records(session, gone, created_at_us=_NOW_US)
+        assert ([result.id for result in written], removed) == (["m3"], ["m1"])
+        assert store.get(session, "m1") is None
+        assert [message.id for message in store.children(session, None)] == ["m2", "m3"]
+        with pytest.raises(StaleValueError):
+            self.put_records(store, NewRecords(remove=("m2",), expect=((b"a", None),)))
+        assert store.get(session, "m2") is not None
+        assert self.put_records(store, NewRecords(remove=("m2", "m2"))) == ([], [])
+        assert store.get(session, "m2") is None
+        leaf = store.leaf(session)
+        assert leaf is not None and leaf.id == "m3"
 
     def test_records_belong_to_one_session_of_one_scope(self, store: Store) -> None:
         others = [SessionRef(_SCOPE, "t"), SessionRef(Scope("acme", "bob"), "s"), SessionRef(Scope(), "s")]

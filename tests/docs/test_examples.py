@@ -67,7 +67,8 @@ def _run(folder: Path, *run: Path) -> subprocess.CompletedProcess[str]:
     """The pages in a process and a folder of its own, warnings being errors as in all tests."""
     known = {name: value for name, value in os.environ.items() if not name.startswith(("PLAIT_", "COV_", "PYTEST_"))}
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    command = [sys.executable, "-W", "error", "-m", "tests.docs.runner", *map(str, run)]
+    unset = "ignore:The configuration option"  # of pytest-asyncio, by a page that runs pytest where there is no configuration
+    command = [sys.executable, "-W", "error", "-W", unset, "-m", "tests.docs.runner", *map(str, run)]
     return subprocess.run(
         command, cwd=folder, env={**known, "PYTHONPATH": path}, capture_output=True, text=True, timeout=100
     )

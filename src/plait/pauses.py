@@ -10,7 +10,7 @@ import logging
 import time
 import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from plait.errors import UsageError
 
@@ -148,12 +148,8 @@ def _read(file: _Readable) -> Any:
         raise UsageError("media is bytes, and this file has none yet; give one whose read() waits, or its pieces")
     kind = type(piece).__name__
     if isinstance(piece, Coroutine):
-        _close(cast(Any, piece))
+        piece.close()
     raise UsageError(f"media is bytes, and read() of this file gave {kind}; give bytes or their pieces")
-
-
-def _close(unrun: Any) -> None:
-    unrun.close()
 
 
 def _is_iterable(data: object) -> TypeGuard[Iterable[bytes]]:

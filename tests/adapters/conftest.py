@@ -34,3 +34,10 @@ def store_at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield url
         with plait.open(url) as examined:
             assert [finding for finding in examined.doctor() if finding.kind != "stale overlays"] == []
+
+
+@pytest.fixture
+def sessions(store_at: str) -> Iterator[plait.Sessions]:
+    """That store, opened for threads."""
+    with plait.open(store_at, durability="relaxed") as opened:
+        yield opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,6 @@ from plait.adapters.langgraph.memory import _Kept, _key
 from plait.adapters.langgraph.steps import run
 
 CONFIG: Any = {"configurable": {"thread_id": "thread", "session_id": "thread"}}
-
-
-@pytest.fixture
-def sessions(store_at: str) -> Iterator[plait.Sessions]:
-    with plait.open(store_at, durability="relaxed") as opened:
-        yield opened
 
 
 class Scripted(GenericFakeChatModel):

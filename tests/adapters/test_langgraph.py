@@ -102,12 +102,6 @@ async def test_every_base_and_extended_test_of_langgraphs_suite_passes(
 # -- what a thread is ------------------------------------------------------------
 
 
-@pytest.fixture
-def sessions(store_at: str) -> Iterator[plait.Sessions]:
-    with plait.open(store_at, durability="relaxed") as opened:
-        yield opened
-
-
 def echo(state: Any) -> Any:
     return {"messages": [AIMessage(f"echo {state['messages'][-1].content}")]}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Annotated, Any, TypedDict
 
@@ -26,12 +26,6 @@ CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 CHANNELS = ["notes", "messages"]
 EVERY = pytest.mark.parametrize("every", [1, 3, 100])
 """Every how many writes a channel's whole value is stored."""
-
-
-@pytest.fixture
-def sessions(store_at: str) -> Iterator[plait.Sessions]:
-    with plait.open(store_at, durability="relaxed") as opened:
-        yield opened
 
 
 def joined(state: Any, writes: Sequence[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -23,12 +23,6 @@ from plait.adapters.langgraph import PlaitSaver
 
 CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 LONG = "some text that is long enough to be worth a reference " * 3
-
-
-@pytest.fixture
-def sessions(store_at: str) -> Iterator[plait.Sessions]:
-    with plait.open(store_at, durability="relaxed") as opened:
-        yield opened
 
 
 class State(TypedDict):

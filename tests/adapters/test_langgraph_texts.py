@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -25,12 +24,6 @@ CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 ASKED = "what was it that the report said of revenue and of costs in the last quarter, please? " * 3
 TEXT = "the report says that revenue went up by twelve percent, and costs stayed where they were " * 3
 MENDED = TEXT.replace("twelve", "thirteen")
-
-
-@pytest.fixture
-def sessions(store_at: str) -> Iterator[plait.Sessions]:
-    with plait.open(store_at, durability="relaxed") as opened:
-        yield opened
 
 
 class State(TypedDict):

@@ -165,6 +165,8 @@ def test_two_stores_on_one_file_in_one_process_do_not_disturb_each_other(tmp_pat
 
 ROUNDS = dose(short=60, soak=2000)
 ASKING = 8
+HELD = 50_000
+"""As many handles as a test keeps at most: threads make them faster than another one closes the store."""
 
 
 @pytest.fixture
@@ -210,7 +212,7 @@ def test_a_store_is_closed_while_threads_make_handles(switching: None) -> None:
         finally:
             if n == 0:
                 closed.set()
-        while not closed.is_set():
+        while not closed.is_set() and len(held) < HELD:
             held.append(sessions.session(f"{n}-{len(held)}"))
 
     together(work, 3)

@@ -428,12 +428,21 @@ class PlanStore:
 
     def prune_values(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
         """Forget earlier versions of values, a bounded transaction at a time."""
-        count, after = 0, ""
-        while ids := self.driver.read(partial(feed.sessions_of, scope, after)):
-            for id in ids:
-                count += self._prune_values(SessionRef(scope, id), before_us, keep)
-            after = ids[-1]
+        count = 0
+        for session in self._every_session(scope):
+            count += self._prune_values(session, before_us, keep)
         return count
+
+    def _every_session(self, scope: Scope) -> Iterator[SessionRef]:
+        """All sessions of a scope, those that are over too.
+
+        Nothing is read after the last: an error then would say of all that was done for them that it failed.
+        """
+        after, more = "", True
+        while more:
+            ids, more = self.driver.read(partial(feed.sessions_of, scope, after))
+            for after in ids:
+                yield SessionRef(scope, after)
 
     def _prune_values(self, session: SessionRef, before_us: int | None, keep: int | None) -> int:
         count, place = 0, 0
@@ -495,16 +504,19 @@ class PlanStore:
 
     def prune_changes(self, scope: Scope, *, before_us: int | None, keep: int | None) -> int:
         """Forget old change rows, a bounded transaction at a time."""
-        count, after = 0, ""
-        while ids := self.driver.read(partial(feed.sessions_of, scope, after)):
-            for id in ids:
-                step = partial(feed.prune, SessionRef(scope, id), before_us, keep, PURGE_ROWS)
-                while gone := self.driver.write(step):
-                    count += gone
-            after = ids[-1]
+        count = 0
+        for session in self._every_session(scope):
+            count += self._prune_changes(session, before_us, keep)
         if before_us is not None:
             while self.driver.write(partial(feed.prune_pulses, scope, before_us, PURGE_ROWS)):
                 pass
+        return count
+
+    def _prune_changes(self, session: SessionRef, before_us: int | None, keep: int | None) -> int:
+        count, gone = 0, PURGE_ROWS
+        while gone == PURGE_ROWS:
+            gone = self.driver.write(partial(feed.prune, session, before_us, keep, PURGE_ROWS))
+            count += gone
         return count
 
     def commits(self, place: SessionRef | Scope | None = None) -> int | None:

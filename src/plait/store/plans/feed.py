@@ -513,9 +513,10 @@ def _forget(reader: Reader, newest: dict[int, int]) -> None:
 # -- pruning -------------------------------------------------------------------
 
 
-def sessions_of(scope: Scope, after: str) -> Plan[list[str]]:
-    """The next ids of a scope's sessions, those that are over too."""
-    return [id for (id,) in (yield Ask("sessions_after", (scope.tenant, scope.owner, after, SESSIONS)))]
+def sessions_of(scope: Scope, after: str) -> Plan[tuple[list[str], bool]]:
+    """The next ids of a scope's sessions, those that are over too, and whether more may come."""
+    rows = yield Ask("sessions_after", (scope.tenant, scope.owner, after, SESSIONS))
+    return [id for (id,) in rows], len(rows) == SESSIONS
 
 
 def prune(ref: SessionRef, before_us: int | None, keep: int | None, limit: int) -> Plan[int]:

@@ -101,9 +101,9 @@ if typing.TYPE_CHECKING:
 else:
     # Everything but the errors and `open` is loaded when it is first asked for: who uses one face does not wait for
     # the other, and who only imports plait waits for next to nothing. Type checkers see the imports above.
-    _LATER = {
+    # What is not named here is plait.model's.
+    _ELSEWHERE = {
         "AgentSkillProvider": "plait.logic.providers",
-        "Appended": "plait.model",
         "AsyncContext": "plait._async.context",
         "AsyncLease": "plait._async.leasing",
         "AsyncSearchProvider": "plait._async.hybrid",
@@ -111,74 +111,39 @@ else:
         "AsyncSessions": "plait._async.sessions",
         "AsyncStore": "plait.store._async.port",
         "AsyncTool": "plait._async.tools",
-        "Attachment": "plait.model",
-        "Block": "plait.model",
         "BlockSpec": "plait.logic.blocks",
-        "Change": "plait.model",
-        "Changes": "plait.model",
         "CompactFunction": "plait.logic.compaction",
-        "Compacted": "plait.model",
-        "CompactionState": "plait.model",
         "Context": "plait._sync.context",
         "ContextProvider": "plait.logic.providers",
-        "Copied": "plait.model",
-        "Covered": "plait.model",
-        "Damaged": "plait.model",
-        "Finding": "plait.model",
-        "Format": "plait.model",
-        "Hit": "plait.model",
-        "Imported": "plait.model",
         "KeyedWriter": "plait.logic.providers",
-        "LEAF": "plait.model",
         "Lease": "plait._sync.leasing",
-        "LeaseInfo": "plait.model",
-        "Message": "plait.model",
         "NO_RESULT": "plait.logic.legal",
-        "OVERLAY_PREFIX": "plait.model",
-        "Overlay": "plait.model",
-        "OverlayAdded": "plait.model",
-        "PrefixReport": "plait.model",
-        "Recorded": "plait.model",
-        "RetentionPlan": "plait.model",
-        "RowStat": "plait.model",
         "SearchProvider": "plait._sync.hybrid",
-        "SearchText": "plait.model",
         "SearchableProvider": "plait.logic.providers",
         "Session": "plait._sync.session",
-        "SessionInfo": "plait.model",
-        "SessionPage": "plait.model",
         "Sessions": "plait._sync.sessions",
         "SkillProvider": "plait.logic.providers",
         "Store": "plait.store._sync.port",
-        "Summary": "plait.model",
         "Tool": "plait._sync.tools",
-        "Totals": "plait.model",
-        "Usage": "plait.model",
-        "Value": "plait.model",
-        "ValueHit": "plait.model",
-        "Window": "plait.model",
         "WritableProvider": "plait.logic.providers",
-        "assistant": "plait.model",
         "compact_function": "plait.logic.compaction",
         "enforce_row_size": "plait.logic.trimming",
         "legal_view": "plait.logic.legal",
         "messages_as": "plait.formats.crossing",
         "summary_prompt": "plait.logic.compaction",
-        "system": "plait.model",
         "truncate_older_messages": "plait.logic.trimming",
-        "user": "plait.model",
     }
 
     def __getattr__(name):
         if name == "formats":
             return importlib.import_module("plait.formats")
-        if name not in _LATER:
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+        value = globals()[name] = getattr(importlib.import_module(_ELSEWHERE.get(name, "plait.model")), name)
         return value
 
     def __dir__():
-        return [*globals(), *(name for name in _LATER if name not in globals())]
+        return [*globals(), *(name for name in __all__ if name not in globals())]
 
 
 __all__ = [

@@ -166,7 +166,7 @@ def test_two_stores_on_one_file_in_one_process_do_not_disturb_each_other(tmp_pat
 ROUNDS = dose(short=60, soak=2000)
 ASKING = 8
 HELD = 50_000
-"""As many handles as a test keeps at most: threads make them faster than another one closes the store."""
+"""As many handles as a thread keeps at most: it makes them faster than another one closes the store."""
 
 
 @pytest.fixture
@@ -212,8 +212,12 @@ def test_a_store_is_closed_while_threads_make_handles(switching: None) -> None:
         finally:
             if n == 0:
                 closed.set()
-        while not closed.is_set() and len(held) < HELD:
-            held.append(sessions.session(f"{n}-{len(held)}"))
+        made = 0
+        while not closed.is_set():
+            handle = sessions.session(f"{n}-{made}")
+            made += 1
+            if made < HELD:
+                held.append(handle)
 
     together(work, 3)
     assert len(set(map(id, held))) == len(held)

@@ -541,7 +541,7 @@ def prune(ref: SessionRef, before_us: int | None, keep: int | None, limit: int) 
 
 
 def prune_pulses(scope: Scope, before_us: int, limit: int) -> Plan[bool]:
-    """Forget up to `limit` pulses of a scope that are older than a time; whether there were any."""
+    """Forget up to `limit` pulses of a scope that are older than a time; whether there may be more."""
     over, _ = yield from _ticks()
     tick = min(before_us // common.BUCKET_US, over)
     rows: list[Row] = yield Ask("oldest_pulses", (scope.tenant, scope.owner, tick, limit))
@@ -549,4 +549,4 @@ def prune_pulses(scope: Scope, before_us: int, limit: int) -> Plan[bool]:
         last: Any = rows[-1]
         yield Do("prune_pulses", (scope.tenant, scope.owner, *last))
         yield Do("set_pruned_tick", (scope.tenant, scope.owner, last[0] + 1))
-    return bool(rows)
+    return len(rows) == limit

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Final
 
 import plait
 from benchmarks.cases import Bench
@@ -12,6 +14,13 @@ from benchmarks.workload import Item, conversation
 
 SIZE = 300
 """Characters of a message here, so that a million of them fit a small disk."""
+
+CHANGES: Final[dict[str, Callable[[plait.Session, dict[str, Any], str], object]]] = {
+    "append then": lambda session, message, _id: session.append(message),
+    "branch": lambda session, message, id: session.append(message, parent=id),
+    "delete": lambda session, _message, id: session.delete(id),
+}
+"""What is compared with each other: what it does to a session, with a message and some other message's id."""
 
 
 class Length:
@@ -72,22 +81,17 @@ class Lengths:
     def _changes(
         self, bench: Bench, length: Length, item: Item, taken: dict[tuple[str, str, int], list[float]]
     ) -> None:
+        """One of each in any order, each after the same: whatever comes first finds the caches cold."""
         session, message = length.session, item.native()
-        gone, fork, leaf = length.some_id(bench), length.some_id(bench), session.leaf()
-        assert leaf is not None
-        start = now()
-        session.delete(gone)
-        deleted = now()
-        if fork == gone:
-            return
-        session.append(message, parent=fork)
-        branched = now()
-        session.checkout(leaf.id)
-        session.append(message)  # the first after a checkout looks the leaf up again
-        begun = now()
-        session.append(message)
-        for name, took in (("delete", deleted - start), ("branch", branched - deleted), ("append then", now() - begun)):
-            taken[name, "plait", length.messages].append(took)
+        for name in bench.dice.sample(tuple(CHANGES), len(CHANGES)):
+            id, leaf = length.some_id(bench), session.leaf()
+            assert leaf is not None
+            start = now()
+            CHANGES[name](session, message, id)
+            taken[name, "plait", length.messages].append(now() - start)
+            if name == "branch":
+                session.checkout(leaf.id)
+            session.append(message)  # the first after a delete or a checkout looks the leaf up again
 
     def _opens(self, length: Length, taken: dict[tuple[str, str, int], list[float]]) -> None:
         """The file is open here already, as it is for a second process."""

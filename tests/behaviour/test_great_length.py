@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_a_session_larger_than_memory_streams_exports_and_imports(tmp_path: Path
     command = [sys.executable, "-c", STREAM, str(tmp_path / "big.db"), str(mib), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_message_in_slices_is_read_without_holding_it_three_times(tmp_path: Path) -> None:
+    """Its pieces as they are stored go while its text comes together: what is held is twice the message."""
+    with plait.open(tmp_path / "large.db") as sessions:
+        chat = sessions.session("large")
+        chat.append(plait.user("word " * (16 * MIB // 5)))
+        tracemalloc.start()
+        (message,) = chat.history()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert isinstance(message, plait.Message)
+    assert message.bytes < peak < 2.2 * message.bytes
 
 
 @pytest.mark.timeout(500)

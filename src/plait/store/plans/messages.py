@@ -143,27 +143,41 @@ def _damaged(row: Row, parent_id: str | None, reason: str) -> Damaged:
 
 def _whole(key: int, flags: int, body: object) -> Plan[str | None]:
     """The whole text of a message that is more than one plain row; `None` if a piece is missing."""
-    if body is None:
-        rows = yield Ask("message_body", (key,), heavy=True)
-        body = rows[0][0] if rows else None
-    pieces = [body]
+    pieces = [(0, (yield from _first(key)) if body is None else body)]
     if flags & SLICED:
         rest = yield Ask("slices_of", (key,))
         if [n for n, _ in rest] != list(range(1, len(rest) + 1)):
             return None
-        pieces += [piece for _, piece in rest]
-    whole = joined(pieces)
+        rest[:0] = pieces
+        pieces = rest  # the very list that was answered, which the driver holds, too
+    whole = joined(_taken_out(pieces))
     if flags & WITH_MEDIA and whole is not None:
         return (yield from with_media(key, whole))
     return whole
 
 
+def _first(key: int) -> Plan[object]:
+    rows = yield Ask("message_body", (key,), heavy=True)
+    return rows[0][0] if rows else None
+
+
+def _taken_out(rows: list[Row]) -> Iterator[object]:
+    """The second column of each row, the row let go of: a long text is not held in two forms at once."""
+    rows.reverse()
+    while rows:
+        yield rows.pop()[1]
+
+
 def joined(pieces: Iterable[object]) -> str | None:
     """The text of a body's pieces; `None` if one is damaged: no UTF-8, or nothing that a text can be."""
     try:
-        return slices.join([piece.decode() if isinstance(piece, bytes) else piece for piece in pieces])  # type: ignore[misc]
+        return slices.join(map(_decoded, pieces))
     except (UnicodeDecodeError, TypeError):
         return None
+
+
+def _decoded(piece: object) -> str:
+    return piece.decode() if isinstance(piece, bytes) else piece  # type: ignore[return-value]
 
 
 def without_media(row: Row) -> Plan[str | None]:

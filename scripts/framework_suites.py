@@ -1,13 +1,14 @@
-"""Runs the tests of LangGraph's own stores, as its source distributions carry them, with plait's store in their place.
+"""Runs tests that frameworks wrote for stores of their own, as their source distributions carry them, on plait.
 
-    pip download --no-deps --no-binary langgraph-checkpoint,langgraph-checkpoint-sqlite,langgraph-checkpoint-postgres \
-        langgraph-checkpoint==4.3.2 langgraph-checkpoint-sqlite==3.1.2 langgraph-checkpoint-postgres==3.2.0 -d SDISTS
-    pip install langgraph-checkpoint-sqlite langgraph-checkpoint-postgres pytest pytest-asyncio pytest-mock
-    PYTHONPATH=src:. python scripts/langgraph_store_tests.py SDISTS      # -k NAME and what else goes to pytest
+    pip download --no-deps --no-binary :all: -d SDISTS openai-agents==0.24.0 langgraph-checkpoint==4.3.2 \
+        langgraph-checkpoint-sqlite==3.1.2 langgraph-checkpoint-postgres==3.2.0
+    pip install 'openai-agents[encrypt,sqlalchemy]' langgraph-checkpoint-sqlite langgraph-checkpoint-postgres \
+        pytest pytest-asyncio pytest-mock inline-snapshot aiosqlite
+    PYTHONPATH=src:. python scripts/framework_suites.py SDISTS      # -k NAME and what else goes to pytest
 
-Each test whose store is made by `InMemoryStore`, `SqliteStore`, `AsyncSqliteStore`, `PostgresStore` or
-`AsyncPostgresStore` gets a `PlaitStore`, on SQLite or on a PostgreSQL server started for the run. `--theirs` runs
-the suites as they are, to see what fails without plait.
+LangGraph: each test whose store is made by `InMemoryStore`, `SqliteStore`, `AsyncSqliteStore`, `PostgresStore` or
+`AsyncPostgresStore` gets a `PlaitStore`, on SQLite or on a PostgreSQL server started for the run. OpenAI Agents: each
+`SQLiteSession` is a `PlaitSession`. `--theirs` runs the suites as they are, to see what fails without plait.
 """
 
 from __future__ import annotations
@@ -25,6 +26,17 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 SUITES = {
+    "openai_agents-": (
+        "openai",
+        [
+            "tests/memory",
+            "tests/extensions/memory/test_encrypt_session.py",
+            *(f"tests/test_{name}.py" for name in ("agent_runner", "agent_runner_streamed", "run_impl_resume_paths")),
+            *(f"tests/test_{name}.py" for name in ("soft_cancel", "max_turns", "programmatic_tool_calling")),
+            *(f"tests/test_{name}.py" for name in ("tool_batch_failure_history", "native_tool_failure_history")),
+            "tests/test_tool_failure_boundaries.py",
+        ],
+    ),
     "langgraph_checkpoint-": ("memory", ["tests/test_store.py"]),
     "langgraph_checkpoint_sqlite-": (
         "sqlite",
@@ -32,11 +44,48 @@ SUITES = {
     ),
     "langgraph_checkpoint_postgres-": ("postgres", ["tests/test_store.py", "tests/test_async_store.py"]),
 }
-WHICH = "PLAIT_STORE_SUITE"
+WHICH = "PLAIT_FRAMEWORK_SUITE"
 
 
 def replace(which: str) -> None:
-    """Put plait's store where a suite will import LangGraph's."""
+    """Put plait's store where a suite will import its framework's."""
+    if which == "openai":
+        replace_session()
+    else:
+        replace_store(which)
+
+
+def replace_session() -> None:
+    """Put plait's session in the place of the OpenAI Agents SDK's."""
+    import agents
+    from agents import memory
+    from agents.extensions.memory import (
+        encrypt_session,
+    )  # first: what it does with a SQLiteSession alone is not for others
+    from agents.memory import sqlite_session
+
+    import plait
+    from plait.adapters.openai_agents import PlaitSession
+
+    class Stand(PlaitSession):
+        """Takes what `SQLiteSession` takes; tables have no names of their own here."""
+
+        def __init__(
+            self, session_id: str, db_path: Any = ":memory:", *_tables: str, session_settings: Any = None
+        ) -> None:
+            self._opened = plait.open(db_path)
+            super().__init__(self._opened.session(session_id), session_settings=session_settings)
+
+        def close(self) -> None:
+            self._opened.close()
+
+    assert encrypt_session.SQLiteSession is not Stand
+    for place in (agents, memory, sqlite_session):
+        place.SQLiteSession = Stand  # type: ignore[attr-defined]
+
+
+def replace_store(which: str) -> None:
+    """Put plait's store in the place of LangGraph's."""
     import plait
     from plait.adapters.langgraph import PlaitStore
 
@@ -114,9 +163,9 @@ def run(sdist: Path, which: str, files: list[str], *, theirs: bool, arguments: l
     here = Path(__file__).parent
     search = [str(here), str(here.parent / "src"), str(here.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search), WHICH: "" if theirs else which}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "langgraph_store_tests", "-p", "no:randomly"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "framework_suites", "-p", "no:randomly"]
     command += ["-p", "no:cacheprovider", "-o", "addopts=", "-o", "asyncio_mode=auto", "-o", "timeout=120", "--tb=line"]
-    print(f"== {sdist.name}: {'its own store' if theirs else 'PlaitStore'}", flush=True)
+    print(f"== {sdist.name}: {'as it is' if theirs else 'on plait'}", flush=True)
     subprocess.run([*command, *files, *arguments], cwd=sdist, env=environment, check=False)
 
 
@@ -141,7 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sdists", type=Path, help="the folder with the *.tar.gz")
     parser.add_argument("--theirs", action="store_true", help="run the suites as they are")
-    parser.add_argument("--only", default="", choices=["", "memory", "sqlite", "postgres"])
+    parser.add_argument("--only", default="", choices=["", *{which for which, _ in SUITES.values()}])
     asked, rest = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="plait-suites-") as folder:
         for archive in sorted(asked.sdists.glob("*.tar.gz")):

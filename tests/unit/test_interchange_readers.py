@@ -10,6 +10,7 @@ import pytest
 
 from plait.errors import UsageError
 from plait.interchange import ImportEntry, Transcript, read
+from plait.interchange.index import Index
 
 UTC = dt.timezone.utc
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -360,6 +361,27 @@ def test_ui_messages_keep_their_ids_and_repeated_ones_are_kept_beside(tmp_path: 
         assert entry.message["id"] == entry.id
         assert entry.message["importedId"] == old
     assert [problem.line for problem in transcript.report.problems] == [1]
+
+
+def test_messages_that_say_the_same_on_one_line_are_placed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their made ids are the same but for a number, which is not looked for from the start each time."""
+    tried: list[str] = []
+    add = Index.add
+
+    def counting(self: Index, key: str, parent: str | None, **place: Any) -> bool:
+        tried.append(key)
+        return add(self, key, parent, **place)
+
+    monkeypatch.setattr(Index, "add", counting)
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([{"role": "user", "content": "yes"}, {"role": "assistant", "content": "no"}] * 500))
+    _, entries = one(path)
+    ids = [entry.id for entry in entries]
+    assert len(ids) == len(set(ids)) == 1000
+    assert len(tried) <= 1002
+    assert [entry.id for entry in one(path)[1]] == ids
 
 
 def test_progress_reaches_its_total(tmp_path: Path) -> None:

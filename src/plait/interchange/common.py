@@ -112,6 +112,7 @@ class Places:
         self._index = index
         self._report = report
         self._hash = hashlib.sha256()
+        self._repeats: dict[str, int] = {}
         self.last: str | None = None
 
     @property
@@ -136,13 +137,20 @@ class Places:
         return self._under(own, key, parent, place)
 
     def _under(self, own: str, key: str | None, parent: str | None, place: dict[str, Any]) -> str:
-        tries = (own if n == 0 else f"{own}-{n}" for n in range(1 << 20))
-        for id in tries:
-            if self._index.add(id if key is None else key, parent, id=id, **place):
-                self.last = id if key is None else key
-                return self.last
-            key = None
-        raise UsageError(f"line {place['line']} repeats an id too often")  # pragma: no cover
+        """Place a record under the made id; where others say the same on one line, with the next free number."""
+        n = self._repeats.get(own, 0)
+        id = _numbered(own, n)
+        while not self._index.add(id if key is None else key, parent, id=id, **place):
+            key, n = None, n + 1
+            id = _numbered(own, n)
+        if n:
+            self._repeats[own] = n + 1  # not looked for from the start again: thousands may say the same
+        self.last = id if key is None else key
+        return self.last
+
+
+def _numbered(id: str, n: int) -> str:
+    return f"{id}-{n}" if n else id
 
 
 def with_own_id(entry: ImportEntry) -> ImportEntry:

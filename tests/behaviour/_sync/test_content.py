@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import plait
 from plait import Session, Sessions, InvalidMessageError
-from plait.interchange import write_jsonl
+from plait.interchange import import_file, write_jsonl
 from tests.behaviour._sync.helpers import dicts_of, read_back, readable
 from tests.behaviour.values import BAD_IDS, ENVELOPES, LONE, TEXTS, VALUES, everywhere, note
 from tests.dose import dose
@@ -303,25 +303,21 @@ def test_a_message_that_holds_itself_is_refused(chat: Session) -> None:
 
 @pytest.mark.parametrize("value", GIVEN.values(), ids=GIVEN)
 def test_an_export_and_its_import_keep_every_value(
-    sessions: Sessions, chat: Session, value: Any
+    store_at: str, sessions: Sessions, chat: Session, tmp_path: Path, value: Any
 ) -> None:
-    """B-001, B-008, B-015: through plait's own lines, which are UTF-8."""
+    """B-001, B-008, B-015: through plait's own lines, which are UTF-8, by the sync face, which alone can."""
     chat.append(everywhere(value))
-    out = io.BytesIO()
-    write_all(sessions, out)
-    out.getvalue().decode()
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert any(same(line.get("message"), everywhere(value)) for line in lines)
-
-
-def write_all(sessions: Sessions, out: io.BytesIO) -> None:
-    """Export the test's session, which only the sync face can, from a store of its own."""
-    import plait
-
-    path = sessions.store.driver.settings.path  # type: ignore[attr-defined]
     sessions.flush()
-    with plait.open(path) as twin:
-        write_jsonl(twin.session("chat"), out)
+    file = tmp_path / "chat.jsonl"
+    with plait.open(store_at) as twin:
+        with file.open("wb") as out:
+            write_jsonl(twin.session("chat"), out)
+        (report,) = import_file(twin, file, session_id="copy")
+    lines = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
+    assert any(same(line.get("message"), everywhere(value)) for line in lines)
+    assert report.result is not None and report.result.inserted == 1
+    (copied,) = [message for message in sessions.session("copy").history()]
+    assert isinstance(copied, plait.Message) and same(copied.to_dict(), everywhere(value))
 
 
 @pytest.mark.parametrize("id", BAD_IDS.values(), ids=BAD_IDS)

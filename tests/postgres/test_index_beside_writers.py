@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 import pytest
 
 import plait
-from plait import Session, Sessions
+from plait import Session, SessionDeletedError, Sessions
+from plait.store.postgres import adapt
+from plait.store.postgres.driver import PostgresDriver
+from tests.dose import dose
 from tests.postgres.holding import Holding, holding, waiting
 from tests.postgres_pair import wait_until
 
@@ -128,3 +133,86 @@ def test_an_index_made_anew_lacks_nothing_that_somebody_was_indexing(
     for word, id in (("beta", "k"), ("lambda", "l"), ("new", "n")):
         assert [hit.id for hit in chat.search(word)] == [id]
     assert other.doctor() == []
+
+
+def driver_of(sessions: Sessions) -> PostgresDriver:
+    driver = sessions.store.driver  # type: ignore[attr-defined]
+    assert isinstance(driver, PostgresDriver)
+    return driver
+
+
+MEANWHILE: dict[str, tuple[Callable[[Sessions, Session], Any], dict[str, list[str]]]] = {
+    "an append": (
+        lambda _other, theirs: theirs.append(text("o", "omega")),
+        {"beta": ["k"], "new": ["n"], "omega": ["o"]},
+    ),
+    "an update of what is new": (lambda _other, theirs: theirs.update(text("n", "newer")), {"new": [], "newer": ["n"]}),
+    "an update of what is pending": (
+        lambda _other, theirs: theirs.update(text("k", "gamma")),
+        {"beta": [], "gamma": ["k"]},
+    ),
+    "a delete of what is new": (lambda _other, theirs: theirs.delete("n"), {"new": [], "beta": ["k"]}),
+    "a delete of what is pending": (lambda _other, theirs: theirs.delete("k"), {"new": ["n"], "beta": []}),
+    "a clear": (lambda _other, theirs: theirs.clear(), {"new": [], "beta": []}),
+    "an index that others keep": (lambda _other, theirs: theirs.search("new"), {"new": ["n"], "beta": ["k"]}),
+    "that, and an update": (
+        lambda _other, theirs: (theirs.search("new"), theirs.update(text("n", "newer"))),
+        {"new": [], "newer": ["n"]},
+    ),
+    "an index made anew": (
+        lambda other, _theirs: other.build_search_index(rebuild=True),
+        {"new": ["n"], "beta": ["k"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEANWHILE)
+def test_what_changes_while_texts_are_taken_apart_is_found_as_it_is(
+    chat: Session, sessions: Sessions, other: Sessions, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Texts are read and taken apart before the write that indexes them, with nobody waiting: not even who writes there."""
+    change, expected = MEANWHILE[name]
+    chat.append(text("n", "new"))
+    take_apart, left = PostgresDriver.lexemes, [lambda: change(other, other.session("chat"))]
+
+    def interrupted(driver: PostgresDriver, folded: str) -> str:
+        found = take_apart(driver, folded)
+        if driver is driver_of(sessions) and left:
+            left.pop()()
+        return found
+
+    monkeypatch.setattr(PostgresDriver, "lexemes", interrupted)
+    with suppress(SessionDeletedError):  # after a clear
+        chat.search("new", limit=1)
+    assert not left
+    for store in (sessions, other):
+        for word, ids in expected.items():
+            assert [hit.id for hit in store.session("chat").search(word)] == ids, word
+    assert other.doctor() == []
+
+
+@pytest.mark.timeout(dose(short=120, soak=1200))
+def test_a_message_that_takes_long_to_take_apart_is_indexed(
+    sessions: Sessions, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes beyond what the server lets a transaction stand still."""
+    chat = sessions.session("chat")
+    lines = dose(short=50_000, soak=1_000_000)
+    chat.append(
+        text("big", "\n".join(f"line {n} of a log that is long, whatever it says" for n in range(lines)) + " needle")
+    )
+    take_apart = adapt.lexemes
+
+    def slow(folded: str) -> adapt.Lexemes:
+        found = take_apart(folded)
+        time.sleep(2)
+        return found
+
+    with plait.open(url, busy_timeout_s=2) as impatient:
+        assert driver_of(impatient).settings.idle_s < 2
+        monkeypatch.setattr(adapt, "lexemes", slow)
+        impatient.build_search_index()
+        with psycopg.connect(url, autocommit=True) as connection:
+            assert connection.execute("SELECT count(*) FROM plait.message_words").fetchone() == (1,)
+    monkeypatch.undo()
+    assert [hit.id for hit in chat.search("line 7 log")] == ["big"]

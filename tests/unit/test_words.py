@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from plait.logic import snippets, words
 from plait.logic.words import fold, occurrences, parse
+from plait.store import tokens
 from plait.store.tokens import tokenize
 from tests.dose import dose
 
@@ -263,3 +264,13 @@ def test_a_flag_is_two_letters_wherever_the_run_is_cut() -> None:
         assert [at for at in range(1, len(text)) if not snippets.joins(text, at)] == [
             start for start, _ in snippets._clusters(text)
         ][1:]
+
+
+@settings(max_examples=dose(short=200, soak=5000))
+@given(st.text(max_size=80), st.integers(1, 20))
+def test_words_taken_out_in_pieces_are_those_taken_out_at_once(text: str, characters: int) -> None:
+    """Also where a piece ends in what some languages write as a space, or nowhere."""
+    folded = fold(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "PIECE_CHARACTERS", characters)
+        assert list(tokens.words(folded)) == [word for _, _, word in tokenize(folded)]

@@ -80,15 +80,23 @@ async def catch_up(
     if behind is None:
         await driver.write_async(partial(indexing.switch_on, now_us))
         behind = await driver.read_async(partial(indexing.behind, within)) or []
+    apart: Callable[[str], str] | None = getattr(driver, "lexemes", None)
     total = 0
     for ref in behind:
         more = True
         while more:
-            done, more = await _index(driver, partial(indexing.catch_up, ref), indexing.STEP_BYTES)
+            ready = None if apart is None else await aside_async(partial(_ready, driver, ref, apart))
+            done, more = await _index(driver, partial(indexing.catch_up, ref, ready), indexing.STEP_BYTES)
             total += done
             if progress is not None:
                 progress(total, await driver.read_async(indexing.left))
     return total
+
+
+def _ready(driver: Driver, ref: SessionRef, apart: Callable[[str], str]) -> indexing.Ready:
+    """What is to be indexed next, its words taken out while nobody waits for the session."""
+    version, texts = driver.read(partial(indexing.upcoming, ref))
+    return indexing.Ready(version, {key: apart(text) for key, text in texts})
 
 
 async def build(driver: Driver, now_us: int, *, rebuild: bool, progress: Progress | None) -> int:

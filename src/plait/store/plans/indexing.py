@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+
+from msgspec import Struct
 
 from plait import formats, jsontext
 from plait.logic import words
 from plait.logic.strands import seq_of
 from plait.store.plan import Ask, Do, Enter, Forget, Head, Plan, Put, Row, Take
-from plait.store.plans import messages
+from plait.store.plans import common, messages
 from plait.store.protocol import Scope, SessionRef
 
 STEP_ROWS = 1000
@@ -21,6 +23,13 @@ DRAIN_ROWS = 100
 """How many messages of deleted sessions are taken out along with a step."""
 
 Behind = list[SessionRef] | None
+
+
+class Ready(Struct, frozen=True):
+    """Words of messages by key, taken out of their texts before the write began, as these were at a version."""
+
+    version: int
+    words: dict[int, str]
 
 
 def state(within: SessionRef | Scope, head: Head | None) -> Plan[tuple[bool, bool]]:
@@ -73,19 +82,42 @@ def start_anew(at_us: int) -> Plan[None]:
     yield Forget(None)
 
 
-def catch_up(ref: SessionRef) -> Plan[tuple[int, bool]]:
-    """Index the next messages of a session; how many, and whether it has more."""
+def upcoming(ref: SessionRef) -> Plan[tuple[int, list[tuple[int, str]]]]:
+    """The folded texts that `catch_up` is to index next, by key, and the version that they are of."""
+    head: Head | None = yield Take(SessionRef(ref.scope, ref.id))
+    if head is None or not head.live:
+        return 0, []
+    keys, last = yield from _next(head)
+    if last + 1 >= head.next_seq:
+        keys += [key for (key,) in (yield Ask("search_pending_of", (head.incarnation, STEP_ROWS)))]
+    return head.version, (yield from _texts(keys))
+
+
+def catch_up(ref: SessionRef, ready: Ready | None = None) -> Plan[tuple[int, bool]]:
+    """Index the next messages of a session; how many, and whether it has more.
+
+    What is `ready` is taken as it is, but for what has changed since.
+    """
     head: Head | None = yield Take(SessionRef(ref.scope, ref.id))
     done, more = 0, False
     yield Ask("keep_search_on")
     if head is not None and head.live:
-        done, last = yield from _index_next(head)
-        more = last + 1 < head.next_seq or not (yield from _settle_pending(head))
+        known = (yield from _unchanged(head, ready)) if ready is not None else {}
+        keys, last = yield from _next(head)
+        yield from _index(keys, known)
+        yield Do("save_search_progress", (head.incarnation, last))
+        done = len(keys)
+        more = last + 1 < head.next_seq or not (yield from _settle_pending(head, known))
         if not more:
             yield Do("drop_search_marks", (head.incarnation,))
             head.to_mark = head.searched = True
     yield from drain(DRAIN_ROWS)
     return done, more
+
+
+def _unchanged(head: Head, ready: Ready) -> Plan[dict[int, str]]:
+    changed = yield from common.changed_keys(head, ready.version)
+    return {} if changed is None else {key: text for key, text in ready.words.items() if key not in changed}
 
 
 def left() -> Plan[int]:
@@ -94,17 +126,17 @@ def left() -> Plan[int]:
     return int(count)
 
 
-def _index_next(head: Head) -> Plan[tuple[int, int]]:
-    """Index a session's next messages; how many, and up to which seq the index is complete then."""
+def _next(head: Head) -> Plan[tuple[list[int], int]]:
+    """The keys of a session that are to be indexed next, and up to which seq the index is complete then."""
     rows = yield Ask("search_progress", (head.incarnation,))
-    done, last = 0, rows[0][0] if rows else 0
+    last = rows[0][0] if rows else 0
+    keys: list[int] = []
     size = 0
-    while last + 1 < head.next_seq and done < STEP_ROWS and size < STEP_BYTES:
-        keys, last, more = yield from _next_keys(head, last, STEP_ROWS - done, STEP_BYTES - size)
-        done, size = done + len(keys), size + more
-        yield from _index(keys)
-    yield Do("save_search_progress", (head.incarnation, last))
-    return done, last
+    while last + 1 < head.next_seq and len(keys) < STEP_ROWS and size < STEP_BYTES:
+        some, last, more = yield from _next_keys(head, last, STEP_ROWS - len(keys), STEP_BYTES - size)
+        keys += some
+        size += more
+    return keys, last
 
 
 def _next_keys(head: Head, after: int, rows: int, room: int) -> Plan[tuple[list[int], int, int]]:
@@ -120,13 +152,20 @@ def _next_keys(head: Head, after: int, rows: int, room: int) -> Plan[tuple[list[
     return keys, upto, size
 
 
-def _index(keys: Sequence[int]) -> Plan[None]:
-    # Sorted: FTS5 begins a new segment whenever a rowid goes down.
-    rows = yield Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(sorted(keys))))
-    found: list[Row] = []
-    for row in rows:
-        found.append((row[messages.KEY], words.fold((yield from text_of(row)))))
-    yield Put("add_words", found)
+def _index(keys: Sequence[int], known: Mapping[int, str]) -> Plan[None]:
+    found = [(key, known[key]) for key in keys if key in known]
+    found += yield from _texts([key for key in keys if key not in known])
+    if found:
+        yield Put("add_words", sorted(found))  # FTS5 begins a new segment whenever a rowid goes down
+
+
+def _texts(keys: Sequence[int]) -> Plan[list[tuple[int, str]]]:
+    """The folded texts of messages, by key."""
+    texts: list[tuple[int, str]] = []
+    if keys:
+        for row in (yield Ask("messages_by_keys", (messages.LARGE_BYTES, jsontext.encode(sorted(keys))))):
+            texts.append((row[messages.KEY], words.fold((yield from text_of(row)))))
+    return texts
 
 
 def text_of(row: Row) -> Plan[str]:
@@ -148,18 +187,18 @@ def text_of(row: Row) -> Plan[str]:
         return ""
 
 
-def _settle_pending(head: Head) -> Plan[bool]:
+def _settle_pending(head: Head, known: Mapping[int, str]) -> Plan[bool]:
     """Index anew what was changed and take out what was deleted; whether that was all."""
     rows = yield Ask("search_pending_of", (head.incarnation, STEP_ROWS))
-    yield from _renew([key for (key,) in rows])
+    yield from _renew([key for (key,) in rows], known)
     return len(rows) < STEP_ROWS
 
 
-def _renew(keys: Sequence[int]) -> Plan[None]:
+def _renew(keys: Sequence[int], known: Mapping[int, str]) -> Plan[None]:
     if keys:
         listed = jsontext.encode(keys)
         yield Do("drop_words", (listed,))
-        yield from _index(keys)
+        yield from _index(keys, known)
         yield Do("drop_search_pending", (listed,))
 
 
@@ -171,7 +210,7 @@ def drain(limit: int) -> Plan[bool]:
     rows = yield Ask("search_pending", (limit,))
     for where, group in groupby(rows, itemgetter(1)):
         yield Enter(where)
-        yield from _renew([key for key, _ in group])
+        yield from _renew([key for key, _ in group], {})
     return len(rows) < limit
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from plait import jsontext
 from plait.store.postgres.homes import Where
-from plait.store.tokens import tokenize
+from plait.store.tokens import tokenize, words
 
 ESCAPE = "\x01"
 """PostgreSQL's text holds every character but NUL, which is stored as two of these; this one itself as it and the
@@ -75,16 +74,42 @@ def scope_word(scope: UUID | None) -> str:
     return f"'=s{scope.hex if scope else ''}'"
 
 
-def vector(folded: str, where: Where) -> str:
-    """The words of a folded text with their places, as a tsvector is written."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for n, (_, _, word) in enumerate(tokenize(folded), 1):
-        spots = places[word]
-        if len(spots) < MAX_POSITIONS and n <= MAX_POSITION:
-            spots.append(n)
+class Lexemes(str):
+    """The words of a text as a tsvector is written, but for those that say where it is."""
+
+    __slots__ = ()
+
+
+def lexemes(folded: str) -> Lexemes:
+    """The words of a folded text with their places."""
+    places = _places(folded)
     kept = places if len(folded) <= SHORT_CHARACTERS else _fitting(places)
-    words = [f"{_lexeme(word)}:{','.join(map(str, spots or [MAX_POSITION]))}" for word, spots in kept.items()]
-    return " ".join([home_word(where.home), scope_word(where.scope), *words])
+    return Lexemes(
+        " ".join([f"{_lexeme(word)}:{','.join(map(str, spots or [MAX_POSITION]))}" for word, spots in kept.items()])
+    )
+
+
+def _places(folded: str) -> dict[str, list[int]]:
+    """Where each word stands, as far as places are told apart, and of words not many more than one tsvector takes."""
+    places: dict[str, list[int]] = {}
+    room = MAX_VECTOR_BYTES
+    for n, word in enumerate(words(folded), 1):
+        spots = places.get(word)
+        if spots is None and room >= 0:
+            spots = places[word] = []
+            room -= _size(word, spots)
+        if n > MAX_POSITION:
+            if room < 0:
+                break
+        elif spots is not None and len(spots) < MAX_POSITIONS:
+            spots.append(n)
+    return places
+
+
+def vector(folded: str, where: Where) -> str:
+    """The words of a folded text, or those that were taken out of it already, as a tsvector is written."""
+    found = folded if isinstance(folded, Lexemes) else lexemes(folded)
+    return " ".join([home_word(where.home), scope_word(where.scope), found])
 
 
 def _fitting(places: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
@@ -117,12 +142,12 @@ def query(match: str, _where: Where) -> str:
     phrases: list[str] = []
     room = MAX_VECTOR_BYTES
     for phrase in re.findall(r'"([^"]*)"', match):
-        words = [_lexeme(word) for _, _, word in tokenize(phrase)]
-        room -= sum(len(word.encode()) for word in words)
+        asked = [_lexeme(word) for _, _, word in tokenize(phrase)]
+        room -= sum(len(word.encode()) for word in asked)
         if room < 0:
             break
-        if words:
-            phrases.append(f"({' <-> '.join(words)})")
+        if asked:
+            phrases.append(f"({' <-> '.join(asked)})")
     return _all_of(phrases)
 
 

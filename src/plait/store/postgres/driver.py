@@ -68,6 +68,12 @@ class PostgresDriver:
 
         return tokenize(folded)
 
+    def lexemes(self, folded: str) -> str:
+        """The words of a folded text as the index takes them: taking a long one apart is not for a transaction."""
+        from plait.store.postgres.adapt import lexemes
+
+        return lexemes(folded)
+
     # -- life ------------------------------------------------------------------
 
     def open(self) -> None:

@@ -12,6 +12,8 @@ pytest.importorskip("google.adk", reason="needs google-adk: pip install 'plait[a
 
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions, EventCompaction
+from google.adk.events.ui_widget import UiWidget
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -111,6 +113,39 @@ def test_what_json_cannot_say_comes_back_from_another_process(tmp_path: Path) ->
     nan = Event(invocation_id="i", author="a", output={"x": math.nan})
     found, _ = through_a_store(nan, tmp_path / "n.db")
     assert math.isnan(found.output["x"])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        types.Part(tool_call=types.ToolCall(id="c", args={"raw": b"\xff", "far": math.inf})),
+        types.Part(tool_response=types.ToolResponse(id="c", response={"raw": b"\xff"})),
+        types.Part(text="Hi", part_metadata={"raw": b"\xff", "deep": [{"far": -math.inf}]}),
+        types.Part(function_call=types.FunctionCall(id="c", name="f", args={"raw": b"\xff"})),
+        types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\xff\xfe\xfb")),
+    ],
+    ids=["call", "response", "metadata", "function", "media"],
+)
+def test_every_place_of_a_part_keeps_its_values(part: types.Part) -> None:
+    content = types.Content(role="model", parts=[types.Part(text="First"), part])
+    summary = EventCompaction(start_timestamp=1.0, end_timestamp=2.5, compacted_content=content)
+    for event in (Event(author="a", content=content), Event(author="a", actions=EventActions(compaction=summary))):
+        assert through_a_store(event)[0] == event
+
+
+def test_scores_and_what_tools_are_asked_keep_their_values() -> None:
+    asked = {"c": ToolConfirmation(hint="Sure?", payload={"raw": b"\xff"}), "d": ToolConfirmation(hint="Sure?")}
+    widget = UiWidget(id="w", provider="p", payload={"raw": b"\xff"})
+    event = Event(
+        author="a",
+        avg_logprobs=-math.inf,
+        logprobs_result=types.LogprobsResult(log_probability_sum=-math.inf),
+        grounding_metadata=types.GroundingMetadata(
+            grounding_supports=[types.GroundingSupport(confidence_scores=[math.inf, 0.5])]
+        ),
+        actions=EventActions(requested_tool_confirmations=asked, render_ui_widgets=[widget]),
+    )
+    assert through_a_store(event)[0] == event
 
 
 def test_media_lies_beside_the_message(tmp_path: Path) -> None:

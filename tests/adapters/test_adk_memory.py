@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -303,3 +304,71 @@ async def test_names_of_artifacts_are_data(sessions: plait.AsyncSessions, tmp_pa
     for blank in ("", " "):
         with pytest.raises(InputValidationError):
             await service.save_artifact(**ANN, session_id="s", filename=blank, artifact=types.Part(text="x"))
+
+
+NOBODY = ["", " ", "plait:default", "\ud800", "é" * 300]
+
+
+@pytest.mark.parametrize("nobody", NOBODY)
+async def test_names_that_nobody_can_have_hold_no_memories(sessions: plait.AsyncSessions, nobody: str) -> None:
+    memory = PlaitMemoryService(sessions)
+    names = {"app_name": "shop", "user_id": nobody}
+    entry = MemoryEntry(id="m", content=types.Content(parts=[types.Part(text="Tea")]))
+    with pytest.raises(InputValidationError):
+        await memory.add_memory(**names, memories=[entry])
+    assert await found(memory, "Tea", **names) == []
+    await memory.delete_memory(**names, memory_id='["s", "m"]')
+    await memory.delete_memory(**ANN, memory_id=json.dumps([nobody, "m"]))
+    await memory.delete_memory(**ANN, memory_id=json.dumps(["s", nobody]))
+    await memory.add_events_to_memory(**ANN, session_id=nobody, events=[event("Milk")])
+    await memory.add_session_to_memory(Session(id=nobody, **ANN, events=[event("Sugar")]))
+    assert await found(memory, "Milk") == ["Milk"] and await found(memory, "Sugar") == ["Sugar"]
+
+
+@pytest.mark.parametrize("nobody", NOBODY)
+async def test_names_that_nobody_can_have_hold_no_artifacts(sessions: plait.AsyncSessions, nobody: str) -> None:
+    service = PlaitArtifactService(sessions)
+    part = types.Part(text="x")
+    with pytest.raises(InputValidationError):
+        await service.save_artifact(app_name="shop", user_id=nobody, session_id="s", filename="f", artifact=part)
+    for names in ({"user_id": nobody, "filename": "f"}, {"user_id": "ann", "filename": nobody}):
+        at = {"app_name": "shop", "session_id": "s", **names}
+        assert await service.load_artifact(**at) is None and await service.get_artifact_version(**at) is None
+        assert await service.list_versions(**at) == [] and await service.list_artifact_versions(**at) == []
+        await service.delete_artifact(**at)
+    assert await service.list_artifact_keys(app_name="shop", user_id=nobody) == []
+    assert await service.list_artifact_keys(**ANN, session_id=nobody) == []
+
+
+async def test_a_memory_that_was_forgotten_can_be_added_again(sessions: plait.AsyncSessions) -> None:
+    memory = PlaitMemoryService(sessions)
+
+    async def add(text: str) -> None:
+        entry = MemoryEntry(id="m", content=types.Content(parts=[types.Part(text=text)]))
+        await memory.add_memory(**ANN, memories=[entry])
+
+    for n in range(3):
+        await add(f"Likes tea {n}")
+        (entry,) = (await memory.search_memory(**ANN, query="tea")).memories
+        assert entry.content.parts and entry.content.parts[0].text == f"Likes tea {n}"
+        await memory.delete_memory(**ANN, memory_id=entry.id)
+        assert await found(memory, "tea") == []
+    # Whoever forgets it is killed in the middle: it is noted, and not deleted yet.
+    await add("Likes coffee")
+    await sessions.scoped("shop", "ann").session("adk:memory").update_state({"adk.memory:m": False})
+    await add("Likes milk")
+    assert await found(memory, "Likes") == ["Likes milk"]
+
+
+async def test_custom_metadata_comes_back_exactly(sessions: plait.AsyncSessions) -> None:
+    memory = PlaitMemoryService(sessions)
+    custom: dict[str, Any] = {"raw": b"\x00\xff", "far": float("inf"), "deep": {"list": [b"x", 1.5, None]}}
+    entry = MemoryEntry(content=types.Content(parts=[types.Part(text="Tea")]), custom_metadata={"own": b"y"})
+    await memory.add_memory(**ANN, memories=[entry], custom_metadata=custom)
+    await memory.add_events_to_memory(**ANN, events=[event("Tea too")], custom_metadata=custom)
+    for _ in range(2):
+        entries = (await memory.search_memory(**ANN, query="Tea")).memories
+        kept = [
+            {key: value for key, value in one.custom_metadata.items() if key in {*custom, "own"}} for one in entries
+        ]
+        assert sorted(kept, key=len) == [custom, {**custom, "own": b"y"}]

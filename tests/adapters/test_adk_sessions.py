@@ -12,6 +12,7 @@ pytest.importorskip("google.adk", reason="needs google-adk: pip install 'plait[a
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
@@ -21,7 +22,8 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 import plait
-from plait.adapters.adk import Compaction, PlaitSessionService, packed
+from plait.adapters.adk import Compaction, PlaitMemoryService, PlaitSessionService, packed
+from plait.adapters.adk.sessions import OnStale
 
 APP, USER = "shop", "ann"
 
@@ -430,3 +432,292 @@ async def test_the_state_holds_nothing_of_each_event(service: PlaitSessionServic
     for _ in range(60):
         await service.append_event(session, event("x" * 100))
     assert list(await service.handle(session).state()) == ["adk"]
+
+
+# -- names that nobody has
+
+
+@pytest.mark.parametrize("nobody", ["", " ", "plait:default", "plait:shared", "plait:stage:x", "\ud800", "é" * 300])
+async def test_names_that_nobody_can_have_are_refused_and_read_as_nothing(
+    service: PlaitSessionService, nobody: str
+) -> None:
+    await service.create_session(app_name=APP, user_id=USER, session_id="s", state={"app:secret": 1})
+    with pytest.raises(InputValidationError):
+        await service.create_session(app_name=APP, user_id=nobody, session_id="s", state={"user:secret": 2})
+    for names in ({"app_name": APP, "user_id": nobody}, {"app_name": "plait:x" if nobody else "", "user_id": USER}):
+        assert await service.get_user_state(**names) == {}
+        assert await service.get_session(**names, session_id="s") is None
+        assert (await service.list_sessions(**names)).sessions == []
+        await service.delete_session(**names, session_id="s")
+    own = {"app_name": APP, "user_id": USER}
+    assert await service.get_session(**own, session_id=nobody) is None
+    assert await service.get_session_at(**own, session_id=nobody, leaf="x") is None
+    await service.delete_session(**own, session_id=nobody)
+    for names in ({"user_id": nobody, "id": "s"}, {"user_id": USER, "id": nobody}):
+        with pytest.raises(SessionNotFoundError):
+            await service.append_event(Session(app_name=APP, **names), event("Hi", **{"user:secret": 3}))
+    assert (await read(service)).state == {"app:secret": 1}
+
+
+async def test_an_app_without_a_name_is_not_the_store_itself(sessions: plait.AsyncSessions) -> None:
+    service = PlaitSessionService(sessions)
+    session = await service.create_session(app_name="", user_id="mine", session_id="s", state={"user:u": 1})
+    await service.append_event(session, event("Hi", **{"app:a": 1}))
+    assert [info.id async for info in sessions.all()] == []
+    found = await service.get_session(app_name="", user_id="mine", session_id="s")
+    assert found is not None and found.state == {"user:u": 1, "app:a": 1}
+
+
+# -- the state of the path
+
+
+@pytest.mark.parametrize("on_stale", ["raise", "merge", "branch"])
+@pytest.mark.parametrize("how", ["checkout", "clear"])
+async def test_the_state_begins_anew_with_the_conversation(
+    sessions: plait.AsyncSessions, on_stale: OnStale, how: str
+) -> None:
+    service = PlaitSessionService(sessions, on_stale=on_stale)
+    session = await service.create_session(app_name=APP, user_id=USER, session_id="s", state={"n": 0, "m": 0})
+    await service.append_event(session, event("One", id="e1", n=1, k=1))
+    await service.handle(session).update_state({"mine": 1})
+    await (service.handle(session).checkout(None) if how == "checkout" else service.handle(session).clear())
+    anew = await read(service)
+    assert anew.state == {"n": 0, "m": 0} and anew.events == []
+    await service.append_event(anew, event("Anew"))
+    assert (await read(service)).state == {"n": 0, "m": 0}
+    await service.append_event(anew, event("More", m=2))
+    assert (await read(service)).state == {"n": 0, "m": 2}
+    assert (await service.handle(anew).state())["mine"] == 1
+    if how == "checkout":
+        first = await service.get_session_at(app_name=APP, user_id=USER, session_id="s", leaf="e1")
+        assert first is not None and first.state == {"n": 1, "m": 0, "k": 1}
+
+
+async def test_a_branch_from_after_the_last_change_has_a_state_of_its_own(sessions: plait.AsyncSessions) -> None:
+    service = PlaitSessionService(sessions, on_stale="branch")
+    await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    await service.append_event(await read(service), event("Start", n=1))
+    one, two = await read(service), await read(service)
+    await service.append_event(one, event("One"))
+    await service.append_event(two, event("Two", id="two", n=2))
+    at = {"app_name": APP, "user_id": USER, "session_id": "s"}
+    beside = await service.get_session_at(**at, leaf="two")
+    assert beside is not None and beside.state == two.state == {"n": 2}
+    assert (await read(service)).state == {"n": 1}
+    await service.append_event(one, event("On", m=1))
+    assert (await read(service)).state == {"n": 1, "m": 1}
+    beside = await service.get_session_at(**at, leaf="two")
+    assert beside is not None and beside.state == {"n": 2}
+    await service.handle(one).checkout("two")
+    assert (await read(service)).state == {"n": 2}
+
+
+# -- repeats
+
+
+@pytest.mark.parametrize("on_stale", ["raise", "merge", "branch"])
+async def test_a_repeat_from_before_the_end_moves_nothing(sessions: plait.AsyncSessions, on_stale: OnStale) -> None:
+    service = PlaitSessionService(sessions, on_stale=on_stale)
+    session = await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    said = [event(f"{n}", id=f"e{n}", n=n, **{"user:u": n}) for n in range(3)]
+    for one in said:
+        await service.append_event(session, one)
+    for n in (0, 1, 2):
+        await service.append_event(session, said[n].model_copy(deep=True))
+        assert session.last_update_time == said[2].timestamp and session.events == said
+        assert session.state == {"n": 2, "user:u": 2}
+    await service.append_event(session, event("On", id="on", m=1))
+    found = await read(service)
+    assert texts(found) == ["0", "1", "2", "On"] and found.state == {"n": 2, "m": 1, "user:u": 2}
+
+
+@pytest.mark.parametrize("on_stale", ["raise", "merge", "branch"])
+async def test_a_repeat_of_what_got_lost_on_the_way_goes_on(sessions: plait.AsyncSessions, on_stale: OnStale) -> None:
+    service = PlaitSessionService(sessions, on_stale=on_stale)
+    await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    one, two = await read(service), await read(service)
+    said = event("One", id="e1", n=1)
+    await service.append_event(one, said)
+    await service.append_event(two, said.model_copy(deep=True))
+    assert two.events == one.events and two.last_update_time == said.timestamp
+    await service.append_event(two, event("Two"))
+    assert texts(await read(service)) == ["One", "Two"]
+
+
+async def test_a_repeat_of_anothers_event_hides_nothing_between(sessions: plait.AsyncSessions) -> None:
+    service = PlaitSessionService(sessions)
+    await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    one, two = await read(service), await read(service)
+    await service.append_event(one, event("One", id="e1"))
+    await service.append_event(one, event("Two", id="e2"))
+    await service.append_event(two, one.events[1].model_copy(deep=True))
+    with pytest.raises(StaleSessionError):
+        await service.append_event(two, event("Three"))
+    merging = PlaitSessionService(sessions, on_stale="merge")
+    await merging.append_event(two, one.events[1].model_copy(deep=True))
+    assert two.events == one.events
+
+
+# -- the states of app and user
+
+
+class Killed(Exception):
+    pass
+
+
+async def killed(*_: Any, **__: Any) -> Any:
+    raise Killed
+
+
+@pytest.mark.parametrize("on_stale", ["raise", "merge", "branch"])
+async def test_whoever_is_killed_in_the_middle_loses_no_state(
+    sessions: plait.AsyncSessions, monkeypatch: pytest.MonkeyPatch, on_stale: OnStale
+) -> None:
+    service = PlaitSessionService(sessions, on_stale=on_stale)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(plait.AsyncSession, "update_state", killed)
+        state = {"n": 1, "user:u": 1, "app:a": 1}
+        await service.create_session(app_name=APP, user_id=USER, session_id="s", state=state)
+    one, two = await read(service), await read(service)
+    assert one.state == {"n": 1, "user:u": 1, "app:a": 1}
+    await service.append_event(one, event("One", id="e1"))
+    if on_stale != "raise":
+        one = two  # what it appends goes after the other's, or beside it
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(plait.AsyncSession, "update_state", killed)
+        await service.append_event(one, event("Two", id="e2", **{"user:u": 2, "app:b": b"2"}))
+    assert (await read(service)).state == {"n": 1, "user:u": 2, "app:a": 1, "app:b": b"2"}
+    info = await service.handle(one).info()
+    assert info is not None and not [key for key in info.metadata if key.startswith("adk.pending")]
+    assert not [key for key in await service.handle(one).state() if key.startswith("adk.pending")]
+
+
+@pytest.mark.parametrize("after", ["repeat", "delete"])
+async def test_what_is_noted_is_done_by_a_repeat_and_before_a_deletion(
+    service: PlaitSessionService, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    session = await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    said = event("One", id="e1", **{"user:u": 1})
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(plait.AsyncSession, "update_state", killed)
+        await service.append_event(session, said)
+    if after == "repeat":
+        await service.append_event(session, said)
+        assert session.events == [said] and session.state == {"user:u": 1}
+    else:
+        await service.delete_session(app_name=APP, user_id=USER, session_id="s")
+    assert await service.get_user_state(app_name=APP, user_id=USER) == {"u": 1}
+
+
+async def test_what_is_done_late_replaces_nothing_newer(
+    service: PlaitSessionService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await service.create_session(app_name=APP, user_id=USER, session_id="old")
+    new = await service.create_session(app_name=APP, user_id=USER, session_id="new")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(plait.AsyncSession, "update_state", killed)
+        await service.append_event(old, event("Old", **{"user:u": "old", "app:a": "old", "user:only": 1}))
+    await service.append_event(new, event("New", **{"user:u": "new", "app:a": "new"}))
+    newest = {"user:u": "new", "app:a": "new", "user:only": 1}
+    for id in ("old", "new", "old"):
+        assert (await read(service, id)).state == newest
+    await service.handle(old).fork("fork")
+    await service.append_event(await read(service, "new"), event("Newer", **{"user:only": 2}))
+    assert (await read(service, "fork")).state == {**newest, "user:only": 2}
+
+
+@pytest.mark.parametrize("first", ["one", "two"])
+async def test_of_several_that_were_killed_the_last_one_counts(
+    sessions: plait.AsyncSessions, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    service = PlaitSessionService(sessions, on_stale="merge")
+    one, two = [await service.create_session(app_name=APP, user_id=USER, session_id=id) for id in ("one", "two")]
+    for n, session in enumerate((one, two, one, two, one)):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(plait.AsyncSession, "update_state", killed)
+            await service.append_event(session, event("Hi", id=f"{9 - n}", **{"user:u": n}))
+    await read(service, first)
+    for id in ("one", "two"):
+        assert (await read(service, id)).state == {"user:u": 4}
+
+
+async def test_changes_at_once_are_all_done_whatever_the_clock_says(
+    sessions: plait.AsyncSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = PlaitSessionService(sessions)
+    made = [await service.create_session(app_name=APP, user_id=USER, session_id=f"{n}") for n in range(8)]
+    said = [service.append_event(one, event("Hi", **{f"user:{n}": n})) for n, one in enumerate(made)]
+    await asyncio.gather(*said)
+    assert await service.get_user_state(app_name=APP, user_id=USER) == {f"{n}": n for n in range(8)}
+    for n, at in enumerate((2_000, 1_000, 1_500)):
+        monkeypatch.setattr("time.time_ns", lambda at=at: at)
+        await service.append_event(await read(service, "0"), event("Hi", id=f"x{9 - n}", **{"user:0": f"at {at}"}))
+        assert (await service.get_user_state(app_name=APP, user_id=USER))["0"] == f"at {at}"
+
+
+async def test_somebodys_lease_stops_no_reading(service: PlaitSessionService, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(plait.AsyncSession, "update_state", killed)
+        await service.append_event(session, event("One", **{"user:u": 1}))
+    async with service.handle(session).lease():
+        found = await read(service)
+        assert found.state == {"user:u": 1}
+        with pytest.raises(plait.LeaseHeldError):
+            await service.append_event(found, event("Two"))
+    await service.append_event(found, event("Two"))
+    assert texts(await read(service)) == ["One", "Two"]
+
+
+# -- beside other processes
+
+
+async def test_what_others_delete_is_gone_and_what_they_make_anew_is_there(store_at: str) -> None:
+    async with plait.open_async(store_at) as here, plait.open_async(store_at) as there:
+        service, elsewhere = PlaitSessionService(here), PlaitSessionService(there)
+        memory = PlaitMemoryService(here)
+        names = {"app_name": APP, "user_id": USER}
+        for n in range(3):
+            held = await service.create_session(**names, session_id="s")
+            await service.append_event(held, event("One", id="e1", n=n))
+            handle = service.handle(held)
+            await memory.add_session_to_memory(held)
+            assert len((await memory.search_memory(**names, query="One")).memories) == 1
+            await elsewhere.delete_session(**names, session_id="s")
+            match n:
+                case 0:
+                    assert await service.get_session(**names, session_id="s") is None
+                case 1:
+                    assert (await service.list_sessions(**names)).sessions == []
+                case _:
+                    with pytest.raises(SessionNotFoundError):
+                        await service.append_event(held, event("Two", k=1))
+            anew = await elsewhere.create_session(**names, session_id="s", state={"anew": n})
+            await elsewhere.append_event(anew, event("Anew"))
+            assert texts(await read(service)) == ["Anew"] and (await read(service)).state == {"anew": n}
+            assert (await memory.search_memory(**names, query="Anew")).memories == []
+            await elsewhere.delete_session(**names, session_id="s")
+            again = await service.create_session(**names, session_id="s")
+            assert again.events == [] and again.state == {} and handle.is_over
+            await service.delete_session(**names, session_id="s")
+
+
+@pytest.mark.parametrize("on_stale", ["raise", "merge", "branch"])
+async def test_no_event_makes_a_deleted_session_anew(sessions: plait.AsyncSessions, on_stale: OnStale) -> None:
+    service = PlaitSessionService(sessions, on_stale=on_stale)
+    session = await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    await service.append_event(session, event("One"))
+    await service.delete_session(app_name=APP, user_id=USER, session_id="s")
+    with pytest.raises(SessionNotFoundError):
+        await service.append_event(session, event("Late", k=1, **{"user:u": 1}))
+    assert await service.get_session(app_name=APP, user_id=USER, session_id="s") is None
+
+
+async def test_a_branch_from_what_was_deleted_is_stale(sessions: plait.AsyncSessions) -> None:
+    service = PlaitSessionService(sessions, on_stale="branch")
+    session = await service.create_session(app_name=APP, user_id=USER, session_id="s")
+    await service.append_event(session, event("One", id="e1"))
+    await service.append_event(session, event("Two", id="e2"))
+    await service.handle(session).delete("e2")
+    with pytest.raises(StaleSessionError):
+        await service.append_event(session, event("Three"))

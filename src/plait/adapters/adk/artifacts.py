@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from plait import AsyncSession, AsyncSessions, LeafMovedError, Message
 from plait.adapters.adk import scopes
-from plait.adapters.adk.exact import restored, written
+from plait.adapters.adk.exact import noted, restored
 from plait.model import Json
 
 PART: Final = "adk-artifact"
@@ -37,6 +37,7 @@ class PlaitArtifactService(BaseArtifactService):
     def __init__(self, sessions: AsyncSessions) -> None:
         self.sessions = sessions
 
+    @scopes.afresh
     async def save_artifact(
         self,
         *,
@@ -50,8 +51,8 @@ class PlaitArtifactService(BaseArtifactService):
         """Keep a part as the next version of an artifact; answers its number."""
         part = ensure_part(artifact)
         _check(part, app_name, user_id, session_id)
-        scope, handle = self._artifact(app_name, user_id, session_id, filename)
-        body = await _message(scope, part, custom_metadata)
+        handle = self._artifact(app_name, user_id, session_id, filename)
+        body = await _message(handle.sessions, part, custom_metadata)
         while True:
             leaf = await handle.leaf()
             version = 0 if leaf is None else int(leaf.id) + 1
@@ -91,7 +92,11 @@ class PlaitArtifactService(BaseArtifactService):
         return sorted(set(found))
 
     async def _names(self, app: str, user: str, session: str | None) -> AsyncIterator[str]:
-        async for info in scopes.artifacts(self.sessions, app, user, session).all():
+        try:
+            scope = scopes.artifacts(self.sessions, app, user, session)
+        except InputValidationError:
+            return
+        async for info in scope.all():
             if info.totals.messages:
                 yield json.loads(info.id)[0]
 
@@ -99,21 +104,26 @@ class PlaitArtifactService(BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> None:
         """Delete an artifact with all its versions; nothing if there is none."""
-        scope, handle = self._artifact(app_name, user_id, session_id, filename)
-        await scope.delete(handle.id)
+        handle = self._there(app_name, user_id, session_id, filename)
+        if handle is not None:
+            await handle.sessions.delete(handle.id)
 
+    @scopes.afresh
     async def list_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
         """The numbers of an artifact's versions, in order."""
-        _, handle = self._artifact(app_name, user_id, session_id, filename)
-        return [int(row.id) async for row in handle.path_stats(raw=True)]
+        handle = self._there(app_name, user_id, session_id, filename)
+        return [int(row.id) async for row in handle.path_stats(raw=True)] if handle is not None else []
 
+    @scopes.afresh
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """An artifact's versions with what is known of each, in order."""
-        _, handle = self._artifact(app_name, user_id, session_id, filename)
+        handle = self._there(app_name, user_id, session_id, filename)
+        if handle is None:
+            return []
         names = (app_name, user_id, session_id, filename)
         return [_described(message, *names) async for message in handle.transcript() if isinstance(message, Message)]
 
@@ -130,18 +140,28 @@ class PlaitArtifactService(BaseArtifactService):
         message = await self._version(app_name, user_id, session_id, filename, version)
         return None if message is None else _described(message, app_name, user_id, session_id, filename)
 
-    def _artifact(self, app: str, user: str, session: str | None, filename: str) -> tuple[AsyncSessions, AsyncSession]:
+    def _artifact(self, app: str, user: str, session: str | None, filename: str) -> AsyncSession:
         """The session that an artifact is."""
         if not filename.strip():
             raise InputValidationError("an artifact has a filename that is not blank")
         own = session is None or filename.startswith("user:")
         scope = scopes.artifacts(self.sessions, app, user, None if own else session)
-        return scope, scope.session(json.dumps([filename], ensure_ascii=False))
+        return scope.session(json.dumps([filename], ensure_ascii=False))
 
+    def _there(self, app: str, user: str, session: str | None, filename: str) -> AsyncSession | None:
+        """The session that an artifact is; `None` for names that none can have."""
+        try:
+            return self._artifact(app, user, session, filename)
+        except ValueError:
+            return None
+
+    @scopes.afresh
     async def _version(
         self, app: str, user: str, session: str | None, filename: str, version: int | None
     ) -> Message | None:
-        _, handle = self._artifact(app, user, session, filename)
+        handle = self._there(app, user, session, filename)
+        if handle is None:
+            return None
         found = await (handle.leaf() if version is None else handle.get(str(version)))
         return found if isinstance(found, Message) else None
 
@@ -175,11 +195,7 @@ async def _message(scope: AsyncSessions, part: types.Part, custom: dict[str, Any
             kept["inlineData"]["data"] = await scope.put_attachment(blob.data, media_type=kind)
         elif blob.data is not None:
             kept["inlineData"]["data"] = ""
-    notes: list[Any] = []
-    about: Json = {"custom": written(custom or {}, (), notes)}
-    if notes:
-        about["notes"] = notes
-    return {"role": "artifact", "parts": [{"type": PART, **kept}], "metadata": about}
+    return {"role": "artifact", "parts": [{"type": PART, **kept}], "metadata": noted(custom or {})}
 
 
 def _part(message: Message) -> types.Part:

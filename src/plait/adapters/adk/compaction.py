@@ -23,6 +23,7 @@ from google.genai import types
 
 from plait import AsyncSession, Change, Message, compact_function
 from plait.adapters.adk.events import delta_of, events_of
+from plait.store.forks import LOCK
 
 log = logging.getLogger("plait")
 EVENTS: Final = 256
@@ -75,7 +76,10 @@ class Compactor:
                     handle.id,
                 )
             return
-        changes = self._ready[handle] = []
+        with LOCK:  # a service may be used on the event loops of several threads
+            if handle in self._ready:
+                return
+            changes = self._ready[handle] = []
         cancel = handle.subscribe(lambda change: changes.append(change) if change.kind == "compact" else None)
         weakref.finalize(handle, cancel)
         keep: dict[str, Any] = {

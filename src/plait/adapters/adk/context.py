@@ -11,7 +11,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from plait import AsyncSession, AsyncTool
+from plait import AsyncTool
 from plait.adapters.adk.sessions import PlaitSessionService
 from plait.logic.blocks import BlockLike
 
@@ -53,7 +53,7 @@ class ContextToolset(BaseToolset):
         """The tools as the blocks are now; none outside of a session."""
         if readonly_context is None:
             return []
-        handle = composed(self._service, readonly_context, self._context)
+        handle = self._service.composed(readonly_context.session, self._context)
         tools = list(await handle.tools())
         if self._search:
             tools += await self._service.scope_of(readonly_context.session).tools()
@@ -72,13 +72,8 @@ def instruction(
     declared = list(context)
 
     async def instructions(readonly_context: ReadonlyContext) -> str:
-        handle = composed(service, readonly_context, declared)
+        handle = service.composed(readonly_context.session, declared)
         prompt = await handle.freeze_system_prompt()
         return "\n\n".join(text for text in (before, prompt, after) if text)
 
     return instructions
-
-
-def composed(service: PlaitSessionService, context: ReadonlyContext, blocks: list[Any]) -> AsyncSession:
-    """The session below that of a run, with its blocks declared and its prompt kept in it."""
-    return service.composed(context.session, blocks)

@@ -26,13 +26,32 @@ log = logging.getLogger("plait")
 NOTES: Final = "plaitNotes"
 """The key, unknown to ADK, under which an event has notes of what JSON cannot say of it."""
 
+_CONTENT: Final[Any] = {
+    "parts": {
+        "__all__": {
+            "function_call": {"args"},
+            "function_response": {"response"},
+            "tool_call": {"args"},
+            "tool_response": {"response"},
+            "part_metadata": True,
+        }
+    }
+}
 _FREE: Final[Any] = {
-    "content": {"parts": {"__all__": {"function_call": {"args"}, "function_response": {"response"}}}},
+    "content": _CONTENT,
     "custom_metadata": True,
     "output": True,
-    "actions": {"state_delta", "agent_state", "set_model_response"},
+    "actions": {
+        "state_delta": True,
+        "agent_state": True,
+        "set_model_response": True,
+        "compaction": {"compacted_content": _CONTENT},
+    },
 }
 """The places that take any value, which pydantic writes with losses."""
+
+_SCORES: Final = {"avgLogprobs", "logprobsResult", "groundingMetadata"}
+"""What holds numbers of a model's that may not be finite."""
 
 _EMPTY: Final = ("stateDelta", "artifactDelta", "requestedAuthConfigs", "requestedToolConfirmations")
 
@@ -43,8 +62,10 @@ def packed(event: Event) -> Json:
     Bytes and numbers that are not finite come back also out of a tool's arguments and answers, the
     state and other places that take any value. Media is spelled as plait keeps it apart.
     """
-    message: Json = event.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FREE, fallback=repr)
     notes: list[Note] = []
+    message: Json = event.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FREE, fallback=repr)
+    for name in _SCORES & message.keys():
+        message[name] = written(message[name], (name,), notes)
     for path, value in _free(event):
         _put(message, path, written(value, path, notes))
     for path, data in _media(event):
@@ -143,12 +164,17 @@ def _delta(content: Json) -> Json:
 
 def _free(event: Event) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """The places of an event that take any value, by their names in JSON, with what is there."""
-    for n, part in _parts(event):
-        at: tuple[str | int, ...] = ("content", "parts", n)
-        if part.function_call is not None and part.function_call.args is not None:
-            yield (*at, "functionCall", "args"), part.function_call.args
-        if part.function_response is not None and part.function_response.response is not None:
-            yield (*at, "functionResponse", "response"), part.function_response.response
+    for at, part in _parts(event):
+        call, response = part.function_call, part.function_response
+        for path, value in (
+            (("functionCall", "args"), call and call.args),
+            (("functionResponse", "response"), response and response.response),
+            (("toolCall", "args"), part.tool_call and part.tool_call.args),
+            (("toolResponse", "response"), part.tool_response and part.tool_response.response),
+            (("partMetadata",), part.part_metadata),
+        ):
+            if value is not None:
+                yield (*at, *path), value
     for name, value in (("customMetadata", event.custom_metadata), ("output", event.output)):
         if value is not None:
             yield (name,), value
@@ -158,21 +184,29 @@ def _free(event: Event) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     for name, value in (("agentState", actions.agent_state), ("setModelResponse", actions.set_model_response)):
         if value is not None:
             yield ("actions", name), value
+    for key, asked in actions.requested_tool_confirmations.items():
+        if asked.payload is not None:
+            yield ("actions", "requestedToolConfirmations", key, "payload"), asked.payload
+    for n, widget in enumerate(actions.render_ui_widgets or ()):
+        yield ("actions", "renderUiWidgets", n, "payload"), widget.payload
 
 
 def _media(event: Event) -> Iterator[tuple[tuple[str | int, ...], bytes]]:
     """The places of inline media, with their bytes."""
-    for n, part in _parts(event):
+    for at, part in _parts(event):
         if part.inline_data is not None and part.inline_data.data is not None:
-            yield ("content", "parts", n, "inlineData", "data"), part.inline_data.data
+            yield (*at, "inlineData", "data"), part.inline_data.data
         for m, piece in enumerate((part.function_response and part.function_response.parts) or ()):
             if piece.inline_data is not None and piece.inline_data.data is not None:
-                path = ("content", "parts", n, "functionResponse", "parts", m, "inlineData", "data")
-                yield path, piece.inline_data.data
+                yield (*at, "functionResponse", "parts", m, "inlineData", "data"), piece.inline_data.data
 
 
-def _parts(event: Event) -> Iterator[tuple[int, types.Part]]:
-    return enumerate((event.content and event.content.parts) or ())
+def _parts(event: Event) -> Iterator[tuple[tuple[str | int, ...], types.Part]]:
+    """The parts of an event and of the summary that it may hold, with their places in JSON."""
+    summary = event.actions.compaction and event.actions.compaction.compacted_content
+    for at, content in ((("content",), event.content), (("actions", "compaction", "compactedContent"), summary)):
+        for n, part in enumerate((content and content.parts) or ()):
+            yield (*at, "parts", n), part
 
 
 def _put(holder: Any, path: tuple[str | int, ...], value: Any) -> None:

@@ -11,7 +11,7 @@ import base64
 import binascii
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -41,6 +41,13 @@ def written(value: Any, path: tuple[str | int, ...], notes: list[Note]) -> Any:
     if _is_several(value):
         return [written(item, (*path, n), notes) for n, item in enumerate(value)]
     return written(_jsonable(value), path, notes)
+
+
+def noted(custom: Mapping[str, object]) -> dict[str, Any]:
+    """A mapping as the member `custom`, with the notes of it, if there are any: what `restored` is to be given."""
+    notes: list[Note] = []
+    kept = written(dict(custom), (), notes)
+    return {"custom": kept, "notes": notes} if notes else {"custom": kept}
 
 
 def _is_several(value: object) -> TypeGuard[Iterable[Any]]:

@@ -21,7 +21,7 @@ from google.genai import types
 from plait import AsyncSession, AsyncSessions, Damaged, Hit, Message, UsageError
 from plait.adapters.adk import scopes
 from plait.adapters.adk.events import events_of, packed
-from plait.adapters.adk.exact import written
+from plait.adapters.adk.exact import noted, restored
 from plait.model import Json
 
 UPTO: Final = "adk.memory"
@@ -64,15 +64,19 @@ class PlaitMemoryService(BaseMemoryService):
         self.sessions = sessions
         self._max_results = max_results
 
+    @scopes.afresh
     async def add_session_to_memory(self, session: Session) -> None:
         """Remember a session up to the last of its events, on their branch; later ones when it is added again."""
         scope = scopes.conversations(self.sessions, session.app_name, session.user_id)
-        last = await scope.session(session.id).get(session.events[-1].id) if session.events else None
-        if isinstance(last, Message):
-            await scope.session(session.id).update_state({UPTO: last.seq})
+        known = scopes.can_exist(self.sessions, session.app_name, session.user_id, session.id)
+        handle = scope.session(session.id) if known and session.events else None
+        last = await handle.get(session.events[-1].id) if handle is not None else None
+        if handle is not None and isinstance(last, Message):
+            await handle.update_state({UPTO: last.seq})
         else:
             await self._shelve(scope, session.events, None)
 
+    @scopes.afresh
     async def add_events_to_memory(
         self,
         *,
@@ -84,7 +88,7 @@ class PlaitMemoryService(BaseMemoryService):
     ) -> None:
         """Remember these events of a session, unless they were forgotten. `custom_metadata` is kept with those copied."""
         scope = scopes.conversations(self.sessions, app_name, user_id)
-        if session_id is not None and session_id.strip() and session_id != scopes.SHELF:
+        if session_id is not None and scopes.can_exist(self.sessions, app_name, user_id, session_id):
             events = await self._note(scope.session(session_id), events)
         await self._shelve(scope, events, custom_metadata)
 
@@ -108,11 +112,12 @@ class PlaitMemoryService(BaseMemoryService):
         """Keep copies of events that say something and were not forgotten."""
         shelf = scope.session(scopes.SHELF)
         forgotten = await shelf.state()
-        custom = written(dict(custom_metadata or {}), (), [])
+        about = noted(custom_metadata or {})
         for event in events:
             if event.content and event.content.parts and ONE + event.id not in forgotten:
-                await shelf.append({**packed(event), CUSTOM: {"custom": custom}}, format="adk")
+                await shelf.append({**packed(event), CUSTOM: about}, format="adk")
 
+    @scopes.afresh
     async def add_memory(
         self,
         *,
@@ -121,8 +126,9 @@ class PlaitMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember these texts; one with an id that is there already is not added again."""
+        """Remember these texts; one with an id that is there already is not added again, one that was forgotten is."""
         shelf = scopes.conversations(self.sessions, app_name, user_id).session(scopes.SHELF)
+        forgotten = await shelf.state()
         for memory in memories:
             event = Event(
                 id=memory.id or str(uuid.uuid4()),
@@ -130,11 +136,17 @@ class PlaitMemoryService(BaseMemoryService):
                 timestamp=datetime.now(timezone.utc).timestamp(),
                 content=memory.content,
             )
-            custom = written({**(custom_metadata or {}), **memory.custom_metadata}, (), [])
-            await shelf.append({**packed(event), CUSTOM: {"at": memory.timestamp, "custom": custom}}, format="adk")
+            about = {"at": memory.timestamp, **noted({**(custom_metadata or {}), **memory.custom_metadata})}
+            if ONE + event.id in forgotten:
+                await shelf.delete(event.id)  # it was, unless whoever forgot it was killed before
+            state = {ONE + event.id: None} if ONE + event.id in forgotten else None
+            await shelf.append({**packed(event), CUSTOM: about}, format="adk", state=state)
 
+    @scopes.afresh
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """What is remembered that has to do with the words of `query`."""
+        if not scopes.can_exist(self.sessions, app_name, user_id):
+            return SearchMemoryResponse()
         scope = scopes.conversations(self.sessions, app_name, user_id)
         known: dict[str, _Remembered] = {}
         hits = await self._hits(scope, query, known)
@@ -165,21 +177,28 @@ class PlaitMemoryService(BaseMemoryService):
         if not isinstance(message, Message):
             return None
         event = (events_of(message) or [Event()])[0]
-        own: Json = message.content.get(CUSTOM, {}) if hit.session_id == scopes.SHELF else {}
+        own: Json = message.to_dict().get(CUSTOM, {}) if hit.session_id == scopes.SHELF else {}
         return MemoryEntry(
             id=json.dumps([hit.session_id, hit.id]),
             content=event.content or types.Content(parts=[]),
             author=event.author or None,
             timestamp=own.get("at") or _written(event.timestamp, message.created_at),
-            custom_metadata={"session_id": hit.session_id, "event_id": hit.id, **own.get("custom", {})},
+            custom_metadata={
+                "session_id": hit.session_id,
+                "event_id": hit.id,
+                **restored(own.get("custom", {}), own.get("notes")),
+            },
         )
 
+    @scopes.afresh
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forget a memory, by the id it was found with, for good: an event of a session stays in that, but is not remembered."""
         named = _named(memory_id)
         if named is None:
             return
         session_id, id = named
+        if not scopes.can_exist(self.sessions, app_name, user_id, None if session_id == scopes.SHELF else session_id):
+            return
         handle = scopes.conversations(self.sessions, app_name, user_id).session(session_id)
         if await handle.get(id) is None:
             return

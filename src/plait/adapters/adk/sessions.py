@@ -6,7 +6,7 @@ import asyncio
 import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final, Literal
 
 from google.adk.errors import StaleSessionError
@@ -17,13 +17,17 @@ from google.adk.sessions.base_session_service import BaseSessionService, GetSess
 from google.adk.sessions.session import Session
 
 from plait import (
+    LEAF,
     Appended,
     AsyncSession,
     AsyncSessions,
     ConflictError,
     Damaged,
     LeafMovedError,
+    LeaseHeldError,
+    LeaseLostError,
     Message,
+    NotFoundError,
     SessionDeletedError,
     SessionInfo,
     UsageError,
@@ -34,7 +38,7 @@ from plait.adapters.adk.events import Along, packed, said_at
 from plait.adapters.adk.states import States
 from plait.formats.writers.adk import AGENT
 from plait.logic.blocks import BlockLike
-from plait.model import Json
+from plait.model import Json, Leaf
 
 OnStale = Literal["raise", "merge", "branch"]
 HANDLES: Final = 256
@@ -103,14 +107,14 @@ class PlaitSessionService(BaseSessionService):
         delta = states.parted(state)
         scope = scopes.conversations(self.sessions, app_name, user_id)
         await scopes.users(self.sessions, app_name).get_or_create(user_id)
+        note = await self._states.note(app_name, user_id, id, delta)
         try:
-            info = await scope.create(id, metadata=states.initial_of(delta.session))
+            await scope.create(id, metadata={**states.initial_of(delta.session), **note})
         except ConflictError:
             raise AlreadyExistsError(f"Session with id {id} already exists.") from None
-        self._handles.pop((app_name, user_id, id), None)
-        await self._states.change(app_name, user_id, delta)
-        session = await self._described(app_name, user_id, info, None)
-        _mark(session, "")
+        session = await self._read(app_name, user_id, id, LEAF, None)
+        if session is None:
+            raise SessionNotFoundError(f"Session {id} not found: it was deleted as soon as it was made.")
         return session
 
     async def get_session(
@@ -122,10 +126,7 @@ class PlaitSessionService(BaseSessionService):
         config: GetSessionConfig | None = None,
     ) -> Session | None:
         """The session on its active branch, or `None`; a compaction stands in it as one event."""
-        leaf = await self._leaf(app_name, user_id, session_id)
-        return await self.get_session_at(
-            app_name=app_name, user_id=user_id, session_id=session_id, leaf=leaf, config=config
-        )
+        return await self._read(app_name, user_id, session_id, LEAF, config)
 
     async def get_session_at(
         self,
@@ -137,35 +138,31 @@ class PlaitSessionService(BaseSessionService):
         config: GetSessionConfig | None = None,
     ) -> Session | None:
         """The session as it is on the branch that ends in the event `leaf`, to read, or to go on there."""
-        info = await self._info(app_name, user_id, session_id)
-        if info is None:
-            return None
-        handle = self._handle(app_name, user_id, session_id)
-        session = await self._described(app_name, user_id, info, leaf)
-        session.events = await self._events(handle, leaf, config)
-        _mark(session, leaf or "")
-        return session
+        return await self._read(app_name, user_id, session_id, leaf, config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions of a user, or of all, without their events; the one that was last written to is the last."""
+        if not scopes.can_exist(self.sessions, app_name):
+            return ListSessionsResponse()
         users = [user_id] if user_id is not None else await self._users(app_name)
         found: list[Session] = []
         for user in users:
-            async for info in scopes.conversations(self.sessions, app_name, user).all():
-                if info.id != scopes.SHELF:
-                    found.append(await self._described(app_name, user, info, await self._leaf(app_name, user, info.id)))
+            if scopes.can_exist(self.sessions, app_name, user):
+                found += [session async for session in self._without_events(app_name, user)]
         found.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
         return ListSessionsResponse(sessions=found)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete a session with its events; the states of its user and app stay."""
-        self._handles.pop((app_name, user_id, session_id), None)
-        if session_id.strip() and session_id != scopes.SHELF:
+        if scopes.can_exist(self.sessions, app_name, user_id, session_id):
+            await self._settle(app_name, user_id, session_id)
+            self._handles.pop((app_name, user_id, session_id), None)
             await scopes.conversations(self.sessions, app_name, user_id).delete(session_id)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """The state of a user, keys without `user:`."""
-        return await self._states.user(app_name, user_id)
+        known = scopes.can_exist(self.sessions, app_name, user_id)
+        return await self._states.user(app_name, user_id) if known else {}
 
     async def flush(self) -> None:
         """Return when every event acknowledged so far is on disk, at any durability."""
@@ -177,69 +174,86 @@ class PlaitSessionService(BaseSessionService):
         """Store an event, with what it does to the session's state, and add it to the session object.
 
         Partial events are not stored. `StaleSessionError` as `on_stale` says, `SessionNotFoundError` for a
-        session that is not there (any more), `AlreadyExistsError` for another event with an id that is there.
+        session that is not there (any more), `AlreadyExistsError` for another event with an id that is there,
+        and plait's `LeaseHeldError` while somebody else has a lease on the session.
         """
         if event.partial:
             return event
+        if not scopes.can_exist(self.sessions, session.app_name, session.user_id, session.id):
+            raise SessionNotFoundError(f"Session {session.id} not found.")
         async with self._lock(session):
             self._apply_temp_state(session, event)
             event = self._trim_temp_delta_state(event)
-            handle, delta = self.handle(session), states.parted(event.actions.state_delta)
-            stored = await self._append(session, handle, event, delta)
-            if not (delta.app or delta.user):
-                pass
-            elif stored.inserted:
-                await self._states.change(session.app_name, session.user_id, delta)
-                if not stored.branched:
-                    await handle.update_state({states.PENDING + event.id: None})
-            _mark(session, event.id)
-            session.last_update_time = event.timestamp
-            if not any(known.id == event.id for known in reversed(session.events)):
-                self._commit_event_to_session(session, event)
-            if self.compactor.changed(handle):
-                session.events[:] = await self._events(handle, event.id, None)
+            await self._append(session, self.handle(session), event)
         return event
 
-    async def _append(self, session: Session, handle: AsyncSession, event: Event, delta: states.Delta) -> Appended:
-        expected = _end(session)
-        if not expected and await handle.info() is None:
-            raise SessionNotFoundError(f"Session {session.id} not found.")
-        patch = await self._patch(session, handle, event, delta, expected)
-        given: dict[str, Any] = {"format": "adk", "on_conflict": "raise", "state": patch}
-        self.compactor.prepare(handle)
+    async def _append(self, session: Session, handle: AsyncSession, event: Event) -> None:
+        """Store an event with all that follows from it; ADK's errors where it cannot be."""
         try:
-            if self._on_stale == "merge":
-                stored = await handle.append(packed(event), **given)
-                await self._catch_up(session, handle, stored, expected)
-                return stored
-            moved: Literal["raise", "branch"] = "branch" if self._on_stale == "branch" else "raise"
-            return await handle.append(packed(event), expect_leaf=expected or None, on_moved=moved, **given)
-        except LeafMovedError as error:
-            if await handle.info() is None:
+            await self._follow(session, handle, event)
+        except SessionDeletedError as error:
+            raise SessionNotFoundError(f"Session {session.id} not found: it was deleted.") from error
+        except (LeafMovedError, NotFoundError) as error:
+            if await handle.sessions.get(handle.id) is None:
                 raise SessionNotFoundError(f"Session {session.id} not found.") from error
             raise StaleSessionError(
-                f"session {session.id!r} has gone on since this object of it was read (its leaf is {error.leaf_id!r} now): "
+                f"session {session.id!r} has gone on since this object of it was read, or lost the event that it ends in: "
                 "read it again, or give the session service on_stale='merge' or 'branch'"
             ) from error
-        except SessionDeletedError as error:
-            self._handles.pop((session.app_name, session.user_id, session.id), None)
-            raise SessionNotFoundError(f"Session {session.id} not found: it was deleted.") from error
+        except (LeaseHeldError, LeaseLostError):
+            raise
         except ConflictError as error:
             raise AlreadyExistsError(f"event {event.id!r} is stored already, with other content") from error
 
-    async def _patch(
-        self, session: Session, handle: AsyncSession, event: Event, delta: states.Delta, expected: str
-    ) -> Json | None:
-        """What is written to the session's state together with an event; mostly nothing."""
-        if not (any(delta) or not expected):
-            return None
+    async def _follow(self, session: Session, handle: AsyncSession, event: Event) -> None:
+        """Store an event, do what it does to the states of app and user, and bring the session object to it."""
+        app, user, end = session.app_name, session.user_id, _end(session)
+        delta = states.parted(event.actions.state_delta)
+        note = await self._states.note(app, user, event.id, delta)
+        stored = await self._stored(handle, event, end, delta, note)
+        if note:
+            await self._states.settle(app, user, handle, note if stored.inserted else await handle.state(), {})
+        if await self._goes_on(handle, stored, end):
+            await self._go_on(session, handle, event, stored, end)
+        if self.compactor.changed(handle):
+            session.events[:] = await self._events(handle, _end(session) or None, None)
+
+    async def _stored(self, handle: AsyncSession, event: Event, end: str, delta: states.Delta, note: Json) -> Appended:
+        merges = self._on_stale == "merge"
+        if (merges or not end) and await handle.info() is None:  # without an expectation an append would make it anew
+            raise SessionNotFoundError(f"Session {handle.id} not found.")
+        patch = {**await self._patch(handle, event, delta, end), **note}
+        self.compactor.prepare(handle)
+        given: dict[str, Any] = {"format": "adk", "on_conflict": "raise", "state": patch or None}
+        message = packed(event)
+        if merges:
+            return await handle.append(message, **given)
+        try:
+            return await handle.append(message, expect_leaf=end or None, **given)
+        except LeafMovedError:
+            if self._on_stale == "raise":
+                raise
+        return await self._beside(handle, message, event.id, end, delta, note)
+
+    async def _beside(
+        self, handle: AsyncSession, message: Json, id: str, end: str, delta: states.Delta, note: Json
+    ) -> Appended:
+        """Store an event on a branch beside the active one, with what is noted of it.
+
+        The kept state says nothing of it. If it changes that, what is kept is no longer that of every path
+        through the event which changed it last: until the next one does, states are read from the events.
+        """
+        patch = {**note, states.MARK: None} if delta.session else note
+        written = await handle.write_records(append=[(end or None, [(id, message)])], state=patch or None, format="adk")
+        return written.appended[0]
+
+    async def _patch(self, handle: AsyncSession, event: Event, delta: states.Delta, end: str) -> Json:
+        """What is written to the session's own state together with an event; mostly nothing."""
+        if end and not delta.session:
+            return {}
         patch = {states.MARK: event.id, **states.patch_of(delta.session)}
-        if delta.app or delta.user:
-            patch |= states.note_of(event.id, delta)
-        if not expected:
-            return patch
         kept, info = await handle.state(), await handle.info()
-        leaf: str | None = expected
+        leaf = end or None
         if self._on_stale == "merge":  # read after the state, so that whoever changed that is on its path
             newest = await handle.leaf()
             leaf = newest.id if newest is not None else None
@@ -248,6 +262,22 @@ class PlaitSessionService(BaseSessionService):
             gone = {key: None for key in kept if key.startswith(states.KEY)}
             patch = {**gone, **states.patch_of(state), **patch}
         return patch
+
+    async def _goes_on(self, handle: AsyncSession, stored: Appended, end: str) -> bool:
+        """Whether an object that ended in `end` goes on to what was stored: not to a repeat of what it has, or from elsewhere."""
+        if stored.inserted or stored.parent_id == (end or None):
+            return True
+        last = await handle.get(end) if end else None
+        return self._on_stale == "merge" and (last is None or last.seq < stored.seq)
+
+    async def _go_on(self, session: Session, handle: AsyncSession, event: Event, stored: Appended, end: str) -> None:
+        """Bring a session object to an event that was stored."""
+        if self._on_stale == "merge":
+            await self._catch_up(session, handle, stored, end)
+        _mark(session, event.id)
+        session.last_update_time = event.timestamp
+        if not any(known.id == event.id for known in reversed(session.events)):
+            self._commit_event_to_session(session, event)
 
     async def _catch_up(self, session: Session, handle: AsyncSession, stored: Appended, expected: str) -> None:
         """Bring a session object up to what others wrote before this event."""
@@ -265,16 +295,53 @@ class PlaitSessionService(BaseSessionService):
 
     # -- reading ---------------------------------------------------------------
 
-    async def _described(self, app: str, user: str, info: SessionInfo, leaf: str | None) -> Session:
+    @scopes.afresh
+    async def _read(
+        self, app: str, user: str, id: str, leaf: str | Leaf | None, config: GetSessionConfig | None
+    ) -> Session | None:
+        """A session object of a session, `None` if there is none."""
+        if not scopes.can_exist(self.sessions, app, user, id):
+            return None
+        handle = self._handle(app, user, id)
+        info = await handle.info()
+        if info is None:
+            return None
+        if isinstance(leaf, Leaf):
+            newest = await handle.leaf()
+            leaf = None if newest is None else newest.id
+        session = await self._described(handle, app, user, info, leaf)
+        session.events = await self._events(handle, leaf, config)
+        return session
+
+    async def _without_events(self, app: str, user: str) -> AsyncIterator[Session]:
+        """The sessions of a user that are still there when they are read."""
+        bare = GetSessionConfig(num_recent_events=0)
+        async for info in scopes.conversations(self.sessions, app, user).all():
+            session = await self._read(app, user, info.id, LEAF, bare)
+            if session is not None:
+                yield session
+
+    async def _described(
+        self, handle: AsyncSession, app: str, user: str, info: SessionInfo, leaf: str | None
+    ) -> Session:
         """A session object without events, with its states as they are on the path to `leaf`."""
-        handle = self._handle(app, user, info.id)
         kept = await handle.state()
-        await self._states.settle(app, user, handle, kept)
+        await self._states.settle(app, user, handle, kept, info.metadata)
         state, _ = await states.state_at(handle, info.metadata, kept, leaf)
         state = states.joined(await self._states.app(app), await self._states.user(app, user), state)
         last = await handle.get(leaf) if leaf is not None else None
         at = said_at(last) if isinstance(last, Message) else info.created_at.timestamp()
-        return Session(id=info.id, app_name=app, user_id=user, state=state, last_update_time=at)
+        session = Session(id=info.id, app_name=app, user_id=user, state=state, last_update_time=at)
+        _mark(session, leaf or "")
+        return session
+
+    @scopes.afresh
+    async def _settle(self, app: str, user: str, id: str) -> None:
+        """Do what a session's notes say of the states of its app and user."""
+        handle = self._handle(app, user, id)
+        info = await handle.info()
+        if info is not None:
+            await self._states.settle(app, user, handle, await handle.state(), info.metadata)
 
     async def _events(self, handle: AsyncSession, leaf: str | None, config: GetSessionConfig | None) -> list[Event]:
         """The events of a path, as far back as `config` says."""
@@ -301,17 +368,6 @@ class PlaitSessionService(BaseSessionService):
             else:
                 events.append(await self.compactor.summary_event(handle, row, leaf))
         return events + along.end()
-
-    async def _info(self, app: str, user: str, id: str) -> SessionInfo | None:
-        if not id.strip() or id == scopes.SHELF:
-            return None
-        return await scopes.conversations(self.sessions, app, user).get(id)
-
-    async def _leaf(self, app: str, user: str, id: str) -> str | None:
-        if not id.strip():
-            return None
-        leaf = await self._handle(app, user, id).leaf()
-        return None if leaf is None else leaf.id
 
     async def _users(self, app: str) -> list[str]:
         """The users that began a session here, and those that have one which began elsewhere."""

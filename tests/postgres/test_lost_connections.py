@@ -171,26 +171,29 @@ def end_all(url: str) -> None:
 
 @pytest.mark.parametrize("schema", ["made", "there"])
 def test_a_store_opens_though_its_connection_ends_at_any_step(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
-    execute = Line.execute
     with database(fresh=True) as url:
         for at in itertools.count(1, dose(short=3, soak=1)):
             asked = itertools.count(1)
 
-            def executing(line: Line, *args: Any, n: int = at, asked: Iterator[int] = asked, **kwargs: Any) -> Any:
-                if next(asked) == n:
-                    end_all(url)
-                return execute(line, *args, **kwargs)
+            def ending(send: Callable[..., Any], n: int = at, asked: Iterator[int] = asked) -> Callable[..., Any]:
+                def sending(line: Line, *args: Any, **kwargs: Any) -> Any:
+                    if next(asked) == n:
+                        end_all(url)
+                    return send(line, *args, **kwargs)
+
+                return sending
 
             if schema == "made":
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("DROP SCHEMA plait CASCADE")
             with monkeypatch.context() as patch:
-                patch.setattr(Line, "execute", executing)
+                patch.setattr(Line, "execute", ending(Line.execute))
+                patch.setattr(Line, "talk", ending(Line.talk))
                 with plait.open(url) as sessions:
                     assert chat(sessions).append(text(f"after {at}")).inserted
             if next(asked) <= at:
                 break
-    assert at > (5 if schema == "made" else 2)
+    assert at > (20 if schema == "made" else 2)
 
 
 @pytest.mark.parametrize("kind", ["history", "newest first", "transcript", "batches", "everything", "changes"])

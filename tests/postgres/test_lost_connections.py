@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from psycopg import errors
 
 import plait
 from plait import Session, Sessions
+from plait.errors import StoreUnavailableError
 from plait.store.postgres._sync.connecting import Line
 from plait.store.postgres._sync.executor import Executor
 from tests.dose import dose
@@ -162,10 +164,12 @@ def test_a_server_that_ends_all_connections_is_connected_to_again(sessions: Sess
         assert next(chat(sessions).history(newest_first=True)).id == f"after {n}"
 
 
-def end_all(url: str) -> None:
-    """End every other connection to a database."""
+def end_all(url: str, allow: Callable[[str], None] | None = None) -> None:
+    """End every other connection to a database, and let nobody make another one if that can be told to `allow`."""
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
     with psycopg.connect(url, autocommit=True) as connection:
+        if allow is not None:
+            allow("false")
         connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
 
 
@@ -215,6 +219,38 @@ def test_a_reader_whose_connection_ends_in_mid_read_reads_on(sessions: Sessions,
             end_all(url)
         found.append(id)
     assert found == (ids[::-1] if kind == "newest first" else ids)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_task_whose_connection_ends_in_mid_read_reads_on(url: str, newest_first: bool) -> None:
+    ids = [f"m{n}" for n in range(230)]
+    async with plait.open_async(url) as sessions:
+        session, found = sessions.session("chat"), list[str]()
+        await session.append_many([text(id, "words " * 20) for id in ids])
+        async for row in session.transcript(newest_first=newest_first):
+            if len(found) % 60 == 30:
+                await asyncio.to_thread(end_all, url)
+            found.append(row.id)
+    assert found == (ids[::-1] if newest_first else ids)
+
+
+def test_a_reader_that_cannot_go_on_says_so_and_another_goes_on_after_its_last_message() -> None:
+    def allow(may: str) -> None:
+        server, _, name = url.rpartition("/")
+        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS {may}".encode())
+
+    with database(fresh=True) as url, plait.open(url, busy_timeout_s=1) as sessions:
+        chat(sessions).append_many([text(f"m{n}", "words " * 20) for n in range(230)])
+        found = list[int]()
+        with pytest.raises(StoreUnavailableError):
+            for row in chat(sessions).transcript():
+                if not found:
+                    end_all(url, allow)
+                found.append(row.seq or 0)
+        allow("true")
+        found += [row.seq or 0 for row in chat(sessions).transcript(after_seq=found[-1])]
+        assert found == list(range(1, 231))
 
 
 def test_connections_that_end_all_the_time_lose_nothing(sessions: Sessions, url: str) -> None:

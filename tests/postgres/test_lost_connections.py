@@ -128,11 +128,18 @@ def deadlock(executor: Executor, _: list[Any]) -> list[Any]:
     raise errors.DeadlockDetected("two waited for each other")
 
 
-FAILURES = dose(short=[lost_after, in_the_way], soak=[lost_before, lost_after, in_the_way, deadlock])
+def demoted(executor: Executor, _: list[Any]) -> list[Any]:
+    """The server has become a standby; its successor is found on another connection."""
+    raise errors.ReadOnlySqlTransaction("cannot execute INSERT in a read-only transaction")
 
 
-@pytest.mark.parametrize("fail", FAILURES, ids=lambda fail: fail.__name__)
-@pytest.mark.parametrize("name", OPERATIONS)
+FAILURES = dose(short=[lost_after, in_the_way], soak=[lost_before, lost_after, in_the_way, deadlock, demoted])
+
+
+CASES = dict.fromkeys([*itertools.product(OPERATIONS, FAILURES), ("append", demoted), ("update", demoted)])
+
+
+@pytest.mark.parametrize(("name", "fail"), CASES, ids=lambda item: getattr(item, "__name__", item))
 def test_trouble_at_any_step_changes_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch, name: str, fail: Callable[[Executor, list[Any]], list[Any]]
 ) -> None:

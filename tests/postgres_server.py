@@ -111,6 +111,24 @@ def database(*, fresh: bool = False) -> Iterator[str]:
             _free.append(name)
 
 
+@contextmanager
+def bare_database() -> Iterator[str]:
+    """The URL of a database without plait's tables."""
+    url, name = server_url(), f"t{uuid4().hex}"
+    with _administrator(url) as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
+        try:
+            yield f"{url}/{name}"
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def set_for_all(url: str, setting: str) -> None:
+    """Give a setting to whoever connects to a database from now on."""
+    with _administrator(url.rpartition("/")[0]) as connection:
+        connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET {setting}")
+
+
 def _make(url: str) -> str:
     name = f"t{uuid4().hex}"
     with _administrator(url) as connection:

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import apsw
 import psycopg
@@ -18,7 +17,7 @@ import pytest
 import plait
 from plait import Sessions
 from plait.cli.run import run as run_command
-from plait.errors import PlaitError
+from plait.errors import PlaitError, StoreBusyError, StoreUnavailableError
 from plait.store.postgres._sync.connecting import newest_version
 from plait.store.postgres.statements import migrations, own
 from tests import postgres_server
@@ -162,22 +161,17 @@ def test_sessions_of_one_instant_are_listed_in_one_order(both: Beside) -> None:
 
 
 @contextmanager
-def bare_database(version: int = 0) -> Iterator[str]:
-    """A database without plait's tables, or with those of an older version."""
-    url, name = postgres_server.server_url(), f"t{uuid4().hex}"
-    with psycopg.connect(f"{url}/postgres", autocommit=True) as administrator:
-        administrator.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0".encode())
-        try:
-            if version:
-                with psycopg.connect(f"{url}/{name}") as connection:
-                    for step in ("make_schema", "make_meta", "start_schema"):
-                        connection.execute(own()[step].query)
-                    for _, script in migrations()[:version]:
-                        connection.execute(script.encode())
-                    connection.execute(own()["note_schema"].query.replace(b"$1", b"%d" % version))
-            yield f"{url}/{name}"
-        finally:
-            administrator.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+def older_database(version: int) -> Iterator[str]:
+    """A database with plait's tables of an older version, without any for 0."""
+    with postgres_server.bare_database() as url:
+        if version:
+            with psycopg.connect(url) as connection:
+                for step in ("make_schema", "make_meta", "start_schema"):
+                    connection.execute(own()[step].query)
+                for _, script in migrations()[:version]:
+                    connection.execute(script.encode())
+                connection.execute(own()["note_schema"].query.replace(b"$1", b"%d" % version))
+        yield url
 
 
 OPEN = """
@@ -190,7 +184,7 @@ with plait.open(sys.argv[2]) as sessions:
 @pytest.mark.parametrize("version", dose(short=[0, 1], soak=[*range(newest_version())]))
 def test_a_database_opened_by_many_programs_at_once_is_prepared_once(version: int) -> None:
     """B-029, B-030: empty, or of an older version; nobody fails for it."""
-    with bare_database(version) as url:
+    with older_database(version) as url:
         count = dose(short=4, soak=12)
         run_together(OPEN, count, url)
         sound(url, {f"m{n}" for n in range(count)})
@@ -203,10 +197,37 @@ plait.open(sys.argv[1]).open()
 """
 
 
+def test_a_database_whose_transactions_are_serializable_is_prepared_by_many_at_once_too() -> None:
+    with older_database(1) as url:
+        postgres_server.set_for_all(url, "default_transaction_isolation = 'serializable'")
+        run_together(OPEN, 4, url)
+        sound(url, {f"m{n}" for n in range(4)})
+
+
+@pytest.mark.parametrize(
+    ("version", "held"),
+    [
+        (1, "SELECT 1 FROM plait.meta FOR UPDATE"),
+        (1, "LOCK TABLE plait.session"),
+        (1, "LOCK TABLE plait.meta"),
+        (newest_version(), "LOCK TABLE plait.meta"),
+    ],
+)
+def test_who_opens_a_store_waits_for_others_only_so_long(version: int, held: str) -> None:
+    """A program that has stopped in the middle of a migration, say."""
+    with older_database(version) as url, psycopg.connect(url) as holder:
+        holder.execute(held.encode())
+        with pytest.raises((StoreBusyError, StoreUnavailableError)):
+            plait.open(url, busy_timeout_s=1).open()
+        holder.rollback()
+        with plait.open(url) as sessions:
+            assert sessions.session("chat").append(note("m")).inserted
+
+
 @pytest.mark.parametrize("version", dose(short=[0], soak=[*range(newest_version())]))
 def test_a_program_killed_in_the_middle_of_a_migration_leaves_none_of_it(version: int) -> None:
     """B-030, B-123: the next one does it."""
-    with bare_database(version) as url, psycopg.connect(url, autocommit=True) as watch:
+    with older_database(version) as url, psycopg.connect(url, autocommit=True) as watch:
         process = start(KILLED, url)
         sleeping = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
         while not watch.execute(sleeping.encode()).fetchall():

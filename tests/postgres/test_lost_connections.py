@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from psycopg import errors
 
 import plait
 from plait import Session, Sessions
+from plait.errors import StoreUnavailableError
 from plait.store.postgres._sync.connecting import Line
 from plait.store.postgres._sync.executor import Executor
 from tests.dose import dose
@@ -126,11 +128,18 @@ def deadlock(executor: Executor, _: list[Any]) -> list[Any]:
     raise errors.DeadlockDetected("two waited for each other")
 
 
-FAILURES = dose(short=[lost_after, in_the_way], soak=[lost_before, lost_after, in_the_way, deadlock])
+def demoted(executor: Executor, _: list[Any]) -> list[Any]:
+    """The server has become a standby; its successor is found on another connection."""
+    raise errors.ReadOnlySqlTransaction("cannot execute INSERT in a read-only transaction")
 
 
-@pytest.mark.parametrize("fail", FAILURES, ids=lambda fail: fail.__name__)
-@pytest.mark.parametrize("name", OPERATIONS)
+FAILURES = dose(short=[lost_after, in_the_way], soak=[lost_before, lost_after, in_the_way, deadlock, demoted])
+
+
+CASES = dict.fromkeys([*itertools.product(OPERATIONS, FAILURES), ("append", demoted), ("update", demoted)])
+
+
+@pytest.mark.parametrize(("name", "fail"), CASES, ids=lambda item: getattr(item, "__name__", item))
 def test_trouble_at_any_step_changes_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch, name: str, fail: Callable[[Executor, list[Any]], list[Any]]
 ) -> None:
@@ -162,35 +171,40 @@ def test_a_server_that_ends_all_connections_is_connected_to_again(sessions: Sess
         assert next(chat(sessions).history(newest_first=True)).id == f"after {n}"
 
 
-def end_all(url: str) -> None:
-    """End every other connection to a database."""
+def end_all(url: str, allow: Callable[[str], None] | None = None) -> None:
+    """End every other connection to a database, and let nobody make another one if that can be told to `allow`."""
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
     with psycopg.connect(url, autocommit=True) as connection:
+        if allow is not None:
+            allow("false")
         connection.execute(f"{others} AND pid <> pg_backend_pid()".encode())
 
 
 @pytest.mark.parametrize("schema", ["made", "there"])
 def test_a_store_opens_though_its_connection_ends_at_any_step(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
-    execute = Line.execute
     with database(fresh=True) as url:
         for at in itertools.count(1, dose(short=3, soak=1)):
             asked = itertools.count(1)
 
-            def executing(line: Line, *args: Any, n: int = at, asked: Iterator[int] = asked, **kwargs: Any) -> Any:
-                if next(asked) == n:
-                    end_all(url)
-                return execute(line, *args, **kwargs)
+            def ending(send: Callable[..., Any], n: int = at, asked: Iterator[int] = asked) -> Callable[..., Any]:
+                def sending(line: Line, *args: Any, **kwargs: Any) -> Any:
+                    if next(asked) == n:
+                        end_all(url)
+                    return send(line, *args, **kwargs)
+
+                return sending
 
             if schema == "made":
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("DROP SCHEMA plait CASCADE")
             with monkeypatch.context() as patch:
-                patch.setattr(Line, "execute", executing)
+                patch.setattr(Line, "execute", ending(Line.execute))
+                patch.setattr(Line, "talk", ending(Line.talk))
                 with plait.open(url) as sessions:
                     assert chat(sessions).append(text(f"after {at}")).inserted
             if next(asked) <= at:
                 break
-    assert at > (5 if schema == "made" else 2)
+    assert at > (20 if schema == "made" else 2)
 
 
 @pytest.mark.parametrize("kind", ["history", "newest first", "transcript", "batches", "everything", "changes"])
@@ -212,6 +226,38 @@ def test_a_reader_whose_connection_ends_in_mid_read_reads_on(sessions: Sessions,
             end_all(url)
         found.append(id)
     assert found == (ids[::-1] if kind == "newest first" else ids)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_task_whose_connection_ends_in_mid_read_reads_on(url: str, newest_first: bool) -> None:
+    ids = [f"m{n}" for n in range(230)]
+    async with plait.open_async(url) as sessions:
+        session, found = sessions.session("chat"), list[str]()
+        await session.append_many([text(id, "words " * 20) for id in ids])
+        async for row in session.transcript(newest_first=newest_first):
+            if len(found) % 60 == 30:
+                await asyncio.to_thread(end_all, url)
+            found.append(row.id)
+    assert found == (ids[::-1] if newest_first else ids)
+
+
+def test_a_reader_that_cannot_go_on_says_so_and_another_goes_on_after_its_last_message() -> None:
+    def allow(may: str) -> None:
+        server, _, name = url.rpartition("/")
+        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS {may}".encode())
+
+    with database(fresh=True) as url, plait.open(url, busy_timeout_s=1) as sessions:
+        chat(sessions).append_many([text(f"m{n}", "words " * 20) for n in range(230)])
+        found = list[int]()
+        with pytest.raises(StoreUnavailableError):
+            for row in chat(sessions).transcript():
+                if not found:
+                    end_all(url, allow)
+                found.append(row.seq or 0)
+        allow("true")
+        found += [row.seq or 0 for row in chat(sessions).transcript(after_seq=found[-1])]
+        assert found == list(range(1, 231))
 
 
 def test_connections_that_end_all_the_time_lose_nothing(sessions: Sessions, url: str) -> None:

@@ -18,7 +18,7 @@ from plait.errors import SchemaError, StoreBusyError, StoreUnavailableError, Usa
 from plait.store.plan import Ask
 from plait.store.postgres import settings as given
 from plait.store.postgres._sync import connecting
-from tests.postgres_server import database, server_url
+from tests.postgres_server import bare_database, server_url, set_for_all
 
 
 def text(id: str, words: str = "words") -> dict[str, Any]:
@@ -39,18 +39,25 @@ def text(id: str, words: str = "words") -> dict[str, Any]:
         "DateStyle = 'SQL, DMY'",
         "client_encoding = 'LATIN1'",
         "lock_timeout = '1ms'",
+        "statement_timeout = '20ms'",
+        "idle_in_transaction_session_timeout = '200ms'",
+        "session_replication_role = 'replica'",
+        "row_security = off",
     ],
 )
 def test_settings_of_the_database_change_nothing(setting: str) -> None:
-    with database(fresh=True) as url:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET {setting}".encode())
+    """Neither when the tables are made nor afterwards."""
+    with bare_database() as url:
+        set_for_all(url, setting)
         with plait.open(url) as sessions:
             chat = sessions.session("chat")
             chat.append_many([text("a"), text("b", "\x00\ud800 \\ ' \" é")])
             chat.delete("a")
             assert [message.to_dict() for message in chat.history()] == [text("b", "\x00\ud800 \\ ' \" é")]  # type: ignore[union-attr]
             assert [hit.id for hit in chat.search("é")] == ["b"]
+        with psycopg.connect(url, client_encoding="UTF8") as connection:
+            words = connection.execute("SELECT text FROM plait.messages").fetchall()
+        assert words == [("\ufffd\ufffd \\ ' \" é",)]
 
 
 def test_a_database_of_another_encoding_is_refused_before_anything_is_made() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import plait
 from plait import Sessions
 from plait.cli.run import run
-from plait.errors import StoreBusyError, UnsupportedError
+from plait.errors import StoreBusyError, StoreUnavailableError, UnsupportedError
 from plait.store.postgres import upkeep
 from tests.behaviour.values import noise, note, picture
 from tests.dose import dose
@@ -268,6 +269,27 @@ def test_vacuum_leaves_what_is_there_and_purges_what_is_not(sessions: Sessions, 
         assert connection.execute("SELECT count(*) FROM plait.message_words").fetchone() == (1,)
     assert after < before
     assert [m.id for m in chat.history()] == ["m0"] and sessions.doctor() == []
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_a_vacuum_that_the_server_does_not_let_this_user_do_is_no_success(
+    sessions: Sessions, url: str, purge: bool
+) -> None:
+    """Else deleted words would be thought to be gone that are there."""
+    sessions.session("c").append(note("a"))
+    role = f"app_{uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(f"GRANT USAGE ON SCHEMA plait TO {role}".encode())
+        connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA plait TO {role}".encode())
+        try:
+            with plait.open(url.replace("postgres@", f"{role}@")) as others:
+                assert others.session("c").append(note("b")).inserted
+                with pytest.raises(StoreUnavailableError, match=r"belong to another role: open the store as that role"):
+                    others.vacuum(purge=purge)
+        finally:
+            connection.execute(f"DROP OWNED BY {role}".encode())
+            connection.execute(f"DROP ROLE {role}".encode())
 
 
 def test_a_backup_is_refused_with_what_to_do_instead(sessions: Sessions) -> None:

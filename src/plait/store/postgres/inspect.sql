@@ -26,16 +26,16 @@ UPDATE plait.session SET path_messages = NULL, path_bytes = NULL, path_tokens = 
  WHERE home = :home AND session = :session;
 
 -- vacuum
--- What gives the room of deleted rows back to each of plait's tables that this user may look after.
-SELECT format('VACUUM (ANALYZE) %I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class AS c
+-- What gives the room of deleted rows back to each of plait's tables, and whether this user may do it.
+SELECT format('VACUUM (ANALYZE) %I.%I', n.nspname, c.relname), pg_has_role(c.relowner, 'USAGE') FROM pg_catalog.pg_class AS c
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
- WHERE n.nspname = 'plait' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND pg_has_role(c.relowner, 'USAGE') ORDER BY 1;
+ WHERE n.nspname = 'plait' AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1;
 
 -- vacuum_all
 -- What writes each of them anew.
-SELECT format('VACUUM (FULL, ANALYZE) %I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class AS c
+SELECT format('VACUUM (FULL, ANALYZE) %I.%I', n.nspname, c.relname), pg_has_role(c.relowner, 'USAGE') FROM pg_catalog.pg_class AS c
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
- WHERE n.nspname = 'plait' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND pg_has_role(c.relowner, 'USAGE') ORDER BY 1;
+ WHERE n.nspname = 'plait' AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1;
 
 -- invalid_indexes
 -- Indexes that are not there or that the server does not use, as a failed making of one leaves them.

@@ -58,6 +58,19 @@ class Settings(Struct, frozen=True):
         """How long the server waits for the next statement of a transaction: less than others wait for its rows."""
         return max(1.0, min(self.busy_timeout_s / 2, LONGEST_IDLE_S))
 
+    def write_limits(self, wait_s: float | None = None) -> tuple[str, str, str]:
+        """What `limits` of `own.sql` is told for a write that waits so long for others, by default as long as is allowed."""
+        wait_s = self.busy_timeout_s if wait_s is None else wait_s
+        return _ms(wait_s), _ms(self.statement_timeout_s), _ms(self.idle_s)
+
+    def read_limits(self) -> tuple[str, str]:
+        """The same for `read_limits`."""
+        return _ms(self.statement_timeout_s), _ms(self.idle_s)
+
+
+def _ms(seconds: float) -> str:
+    return str(max(1, min(int(seconds * 1000), (1 << 31) - 1)))
+
 
 class Server(Struct, frozen=True):
     """What a connection found out: whether it is plait's already, can be written, and goes straight to the server.

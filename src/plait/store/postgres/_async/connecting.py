@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg import AsyncConnection, AsyncRawCursor, IsolationLevel
 from psycopg.adapt import Transformer
 from psycopg.errors import Diagnostic
 from psycopg.pq.abc import PGconn, PGresult
@@ -111,10 +111,10 @@ async def _prepared(line: AsyncLine, settings: Settings) -> bool:
     server = await _checked(line, settings)
     writable = not settings.read_only and not server.standby
     if writable:
-        await _migrate(line, server)
+        await _migrate(line, server, settings)
     elif not server.has_schema:
         raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
-    _refuse_newer(await _version(line, "schema_version"))
+    _refuse_newer(await _version(line, "schema_version", settings))
     return writable
 
 
@@ -122,32 +122,45 @@ def newest_version() -> int:
     return migrations()[-1][0]
 
 
-async def _migrate(connection: AsyncConnection[Any], server: given.Server) -> None:
-    if server.has_schema and await _version(connection, "schema_version") >= newest_version():
+async def _migrate(line: AsyncLine, server: given.Server, settings: Settings) -> None:
+    if server.has_schema and await _version(line, "schema_version", settings) >= newest_version():
         return
+    await line.set_isolation_level(IsolationLevel.READ_COMMITTED)
+    await line.set_read_only(False)
     for name in ("make_schema", "make_meta", "start_schema"):
-        await _patiently(connection, name)
+        await _patiently(line, name, settings)
     for version, script in migrations():
-        async with connection.transaction():
-            if await _version(connection, "lock_schema") < version:
-                await connection.execute(script.encode())
-                await connection.execute(OWN["note_schema"].query.replace(b"$1", b"%d" % version))
+        async with line.transaction():
+            await _limit(line, settings)
+            if await _version(line, "lock_schema", settings) < version:
+                await line.execute(script.encode())
+                await line.execute(OWN["note_schema"].query.replace(b"$1", b"%d" % version))
 
 
-async def _patiently(connection: AsyncConnection[Any], name: str) -> None:
+async def _patiently(line: AsyncLine, name: str, settings: Settings) -> None:
     """A step that fails where somebody else does it at the same time, though it says `IF NOT EXISTS`."""
     for attempt in range(RACES):
         try:
-            await connection.execute(OWN[name].query)
+            async with line.transaction():
+                await _limit(line, settings)
+                await line.execute(OWN[name].query)
             return
         except Exception as error:
             if not is_again(error) or attempt == RACES - 1:
                 raise
 
 
-async def _version(connection: AsyncConnection[Any], name: str) -> int:
-    row = await (await connection.execute(OWN[name].query)).fetchone()
-    return int(row[0]) if row else 0
+async def _limit(line: AsyncLine, settings: Settings) -> None:
+    """Wait no longer for others in this transaction, and let no others wait longer for it, than a write does."""
+    await line.talk([(OWN["limits"].query, settings.write_limits())], settings.short_answer_s)
+
+
+async def _version(line: AsyncLine, name: str, settings: Settings) -> int:
+    """Which schema there is; `wire.Overdue` if somebody keeps that from being read or locked."""
+    patience_s = settings.answer_s(settings.busy_timeout_s)
+    (result,) = await line.talk([(OWN[name].query, ())], patience_s)
+    rows = line.rows(result)
+    return int(rows[0][0]) if rows else 0
 
 
 def _refuse_newer(version: int) -> None:

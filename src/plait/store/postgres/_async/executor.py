@@ -100,7 +100,7 @@ class AsyncExecutor:
     async def read(self, factory: PlanFactory[T]) -> T:
         """Run a plan that only reads, in one snapshot."""
         self._hold("begin_read")
-        self._hold("read_limits", (_ms(self._settings.statement_timeout_s), _ms(self._settings.idle_s)))
+        self._hold("read_limits", self._settings.read_limits())
         self._patience_s = self._settings.read_answer_s
         result = await self._run(factory)
         await self.abandon()
@@ -144,7 +144,7 @@ class AsyncExecutor:
         given = self._settings
         wait = given.busy_timeout_s if wait_s is None else min(wait_s, given.busy_timeout_s)
         self._hold("begin_write")
-        self._hold("limits", (_ms(wait), _ms(given.statement_timeout_s), _ms(given.idle_s)))
+        self._hold("limits", given.write_limits(wait))
         self._patience_s = given.answer_s(wait)
 
     async def _committed(self) -> list[PGresult]:
@@ -429,7 +429,3 @@ def _text(body: bytes) -> str | bytes:
 def _stand(head: Head) -> Row:
     """Where a session stands, as `find_stand` answers it."""
     return head.incarnation, head.version, head.next_seq, head.leaf
-
-
-def _ms(seconds: float) -> str:
-    return str(max(1, min(int(seconds * 1000), (1 << 31) - 1)))

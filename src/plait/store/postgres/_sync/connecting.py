@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg import Connection, RawCursor
+from psycopg import Connection, RawCursor, IsolationLevel
 from psycopg.adapt import Transformer
 from psycopg.errors import Diagnostic
 from psycopg.pq.abc import PGconn, PGresult
@@ -111,10 +111,10 @@ def _prepared(line: Line, settings: Settings) -> bool:
     server = _checked(line, settings)
     writable = not settings.read_only and not server.standby
     if writable:
-        _migrate(line, server)
+        _migrate(line, server, settings)
     elif not server.has_schema:
         raise StoreUnavailableError("the database holds no store of plait's, and none can be made here")
-    _refuse_newer(_version(line, "schema_version"))
+    _refuse_newer(_version(line, "schema_version", settings))
     return writable
 
 
@@ -122,32 +122,45 @@ def newest_version() -> int:
     return migrations()[-1][0]
 
 
-def _migrate(connection: Connection[Any], server: given.Server) -> None:
-    if server.has_schema and _version(connection, "schema_version") >= newest_version():
+def _migrate(line: Line, server: given.Server, settings: Settings) -> None:
+    if server.has_schema and _version(line, "schema_version", settings) >= newest_version():
         return
+    line.set_isolation_level(IsolationLevel.READ_COMMITTED)
+    line.set_read_only(False)
     for name in ("make_schema", "make_meta", "start_schema"):
-        _patiently(connection, name)
+        _patiently(line, name, settings)
     for version, script in migrations():
-        with connection.transaction():
-            if _version(connection, "lock_schema") < version:
-                connection.execute(script.encode())
-                connection.execute(OWN["note_schema"].query.replace(b"$1", b"%d" % version))
+        with line.transaction():
+            _limit(line, settings)
+            if _version(line, "lock_schema", settings) < version:
+                line.execute(script.encode())
+                line.execute(OWN["note_schema"].query.replace(b"$1", b"%d" % version))
 
 
-def _patiently(connection: Connection[Any], name: str) -> None:
+def _patiently(line: Line, name: str, settings: Settings) -> None:
     """A step that fails where somebody else does it at the same time, though it says `IF NOT EXISTS`."""
     for attempt in range(RACES):
         try:
-            connection.execute(OWN[name].query)
+            with line.transaction():
+                _limit(line, settings)
+                line.execute(OWN[name].query)
             return
         except Exception as error:
             if not is_again(error) or attempt == RACES - 1:
                 raise
 
 
-def _version(connection: Connection[Any], name: str) -> int:
-    row = (connection.execute(OWN[name].query)).fetchone()
-    return int(row[0]) if row else 0
+def _limit(line: Line, settings: Settings) -> None:
+    """Wait no longer for others in this transaction, and let no others wait longer for it, than a write does."""
+    line.talk([(OWN["limits"].query, settings.write_limits())], settings.short_answer_s)
+
+
+def _version(line: Line, name: str, settings: Settings) -> int:
+    """Which schema there is; `wire.Overdue` if somebody keeps that from being read or locked."""
+    patience_s = settings.answer_s(settings.busy_timeout_s)
+    (result,) = line.talk([(OWN[name].query, ())], patience_s)
+    rows = line.rows(result)
+    return int(rows[0][0]) if rows else 0
 
 
 def _refuse_newer(version: int) -> None:

@@ -3,7 +3,8 @@
 -- plait itself uses none of this. The function answers NULL for a text that is damaged, so that one row does
 -- not keep the others from being read; what PostgreSQL's text cannot hold, NUL and halves of surrogate pairs, is U+FFFD.
 
-CREATE FUNCTION plait.message_text(body bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $text$
+CREATE FUNCTION plait.message_text(body bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE
+  SET standard_conforming_strings = on AS $text$
 DECLARE
   said text;
   parts json;

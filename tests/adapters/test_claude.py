@@ -317,3 +317,21 @@ async def test_what_another_framework_said_is_loaded_as_entries_and_listed(store
     assert [message.role async for message in chat.history()] == ["user", "assistant", "tool", "assistant"]
     (listed,) = await sdk.list_sessions_from_store(store, directory="/home/ann")
     assert (listed.session_id, listed.first_prompt) == ("s", "Weather in Lyon?")
+
+
+async def test_claude_code_goes_on_after_what_another_framework_said(store: ClaudeSessionStore) -> None:
+    """It does from where its newest note of a prompt says: its own last entry, if nobody has gone on since."""
+    entries = [
+        line("u1", "user", "Hi"),
+        line("a1", "assistant", "Hello.", "u1"),
+        {"type": "attachment", "uuid": "n1", "parentUuid": "a1", "attachment": {"type": "prompt_snapshot"}},
+        {"type": "last-prompt", "lastPrompt": "Hi", "leafUuid": "n1", "sessionId": "s"},
+    ]
+    await store.append(KEY, entries)
+    assert await store.load(KEY) == entries
+    await store.handle(KEY).append({"role": "user", "content": "Weather in Lyon?"}, parent="a1")
+    *before, note, other = await store.load(KEY) or []
+    assert before == entries[:3] and other["message"]["content"] == "Weather in Lyon?"
+    assert other["parentUuid"] == "a1" and note == {**entries[3], "leafUuid": other["uuid"]}
+    await store.append(KEY, [line("a2", "assistant", "Sun.", other["uuid"]), {**entries[3], "leafUuid": "a2"}])
+    assert (await store.load(KEY) or [])[-1]["leafUuid"] == "a2"

@@ -311,6 +311,8 @@ ODD: list[ModelMessage] = [
         parts=[ToolReturnPart("f", [{"deep": [1, None]}, BinaryImage(b"\xff\xfe", media_type="image/png")], "c1")]
     ),
     ModelRequest(parts=[ToolReturnPart("f", "no", "c2", outcome="failed")], instructions="Be brief."),
+    ModelResponse(parts=[ToolCallPart("f", {"kind": "binary", "data": "a-b_c-_=", "media_type": "x/y"}, "c3")]),
+    ModelRequest(parts=[ToolReturnPart("f", {"kind": "binary", "data": "a-b_c", "half": "\ud83d"}, "c3")]),
     ModelResponse(parts=[TextPart(content="", id="x", provider_details={"signature": "abc"}), TextPart(content="a")]),
 ]
 

@@ -167,9 +167,21 @@ async def _entries(handle: AsyncSession, after_seq: int = 0) -> list[tuple[int, 
             others = True
     if others:
         path = [message async for message in handle.transcript(after_seq=after_seq)]
-        entries += [(source.seq, entry) for entry, source in sourced(path, "claude") if source.format != FORMAT]
+        shown = [(source, entry) for entry, source in sourced(path, "claude")]
+        entries += [(source.seq, entry) for source, entry in shown if source.format != FORMAT]
         entries.sort(key=lambda one: one[0])
+        _lead_on(entries, [str(entry["uuid"]) for _, entry in shown if "uuid" in entry])
     return entries
+
+
+def _lead_on(entries: list[tuple[int, Json]], path: list[str]) -> None:
+    """Let Claude Code go on from the end of the active branch: it does from where its newest note of a prompt says."""
+    for n in range(len(entries) - 1, -1, -1):
+        seq, entry = entries[n]
+        if entry.get("type") == "last-prompt":
+            if path and "leafUuid" in entry:
+                entries[n] = (seq, {**entry, "leafUuid": path[-1]})
+            return
 
 
 def _runs(entries: Iterable[Json]) -> Iterator[tuple[bool, list[Json]]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import binascii
+import contextlib
 import datetime as dt
 import inspect
 import itertools
@@ -12,13 +14,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import plait
 from plait.adapters.extras import missing
 from plait.adapters.tails import NOT_SENT, Piece, covered_by, summarized, tail_at
 from plait.formats.crossing import sourced
-from plait.logic.shape import is_list, is_object
+from plait.logic.shape import is_list, is_mapping, is_object
 
 try:
     from pydantic import TypeAdapter, ValidationError
@@ -31,7 +34,7 @@ try:
     )
     from pydantic_ai.conversation_store import ConversationStore as _ConversationStore
     from pydantic_ai.direct import model_request
-    from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
+    from pydantic_ai.messages import BinaryContent, ModelMessage, ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
     from pydantic_ai.models import KnownModelName, Model, ModelRequestContext
     from pydantic_ai.usage import RunUsage
 except ImportError as error:
@@ -354,18 +357,27 @@ def _stored(entries: Sequence[ConversationEntry]) -> list[Json]:
 
 
 def _dumped(messages: list[ModelMessage]) -> list[Json]:
-    return [_standard(item) for item in ModelMessagesTypeAdapter.dump_python(messages, mode="json")]
+    dumped = ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+    return [_standard(item, message) for item, message in zip(dumped, messages, strict=True)]
 
 
-def _standard(value: Any) -> Any:
-    """The bytes of files in the usual alphabet of base64, in which plait keeps them beside the messages, once."""
-    if is_list(value):
-        return [_standard(item) for item in value]
-    if not is_object(value):
-        return value
-    if value.get("kind") == "binary" and isinstance(value.get("data"), str):
-        return {**value, "data": value["data"].translate(_URLS)}
-    return {key: _standard(item) for key, item in value.items()}
+def _standard(dumped: Any, said: object) -> Any:
+    """The bytes of files in the usual alphabet of base64, in which plait keeps them beside the messages, once.
+
+    A file is what is one in the message: what an argument or a result only looks like is the tool's own.
+    """
+    if isinstance(said, BinaryContent) and is_object(dumped):
+        return {**dumped, "data": dumped["data"].translate(_URLS)}
+    if is_list(dumped) and isinstance(said, list | tuple):
+        return [_standard(item, one) for item, one in zip(dumped, said, strict=True)]
+    if is_object(dumped):
+        inside = said.get if is_mapping(said) else partial(_field, said)
+        return {key: _standard(item, inside(key)) for key, item in dumped.items()}
+    return dumped
+
+
+def _field(said: object, name: str) -> object:
+    return getattr(said, name, None)
 
 
 def _entries(rows: Sequence[plait.Message]) -> list[ConversationEntry]:
@@ -410,13 +422,15 @@ def _from_python(text: str) -> list[ModelMessage]:
 
 
 def _with_bytes(value: Any) -> Any:
+    """The same with the bytes of its files; a tool's arguments have none."""
     if is_list(value):
         return [_with_bytes(item) for item in value]
     if not is_object(value):
         return value
-    if value.get("kind") == "binary" and isinstance(value.get("data"), str):
-        return {**value, "data": base64.b64decode(value["data"])}
-    return {key: _with_bytes(item) for key, item in value.items()}
+    if value.get("kind") == "binary" and isinstance(value.get("data"), str) and "media_type" in value:
+        with contextlib.suppress(binascii.Error):
+            return {**value, "data": base64.b64decode(value["data"], validate=True)}
+    return {key: item if key == "args" else _with_bytes(item) for key, item in value.items()}
 
 
 # -- a session's context ---------------------------------------------------------

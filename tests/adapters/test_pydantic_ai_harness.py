@@ -126,6 +126,21 @@ async def test_an_operation_repeated_after_a_lost_answer_is_done_once(
     assert (await store.read("a.md", max_chars=9)).content == "two"  # type: ignore[union-attr]
 
 
+async def test_a_deletion_repeated_after_a_lost_answer_is_done_once(
+    sessions: plait.AsyncSessions, store: MemoryStore
+) -> None:
+    first = await store.write("a.md", "one", expected_version=None)
+    operation = MemoryOperation("o", "f")
+    gone = await store.delete("a.md", expected_version=first.version, operation=operation)
+    again = MemoryStore(sessions.session("c"))
+    repeated = await again.delete("a.md", expected_version=first.version, operation=operation)
+    assert (repeated.version, repeated.replayed, repeated.existed) == (gone.version, True, True) == (None, True, True)
+    assert await again.get_operation(operation) == repeated
+    await store.write("a.md", "two", expected_version=None)
+    assert (await again.delete("a.md", expected_version=first.version, operation=operation)).replayed
+    assert await again.list_paths(limit=9) == ["a.md"]
+
+
 async def test_of_writers_at_once_one_wins(store: MemoryStore) -> None:
     first = await store.write("a.md", "0", expected_version=None)
     writes = [store.write("a.md", str(n), expected_version=first.version) for n in range(1, 9)]

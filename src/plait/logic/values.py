@@ -58,11 +58,11 @@ def prepare(
     check_label(label)
     check_key(key)
     _check_count(tokens, f"tokens of {label!r}")
-    if content is None:
-        return NewValue(label, key, None, None, False, "{}", 0, 0)
+    about = _about(label, description, metadata or {})
+    if content is None:  # what is said of a deletion is kept with it
+        return NewValue(label, key, None, None, False, about, 0, 0)
     _check_string(content, f"the content of {label!r}")
     body, escaped = packed(content)
-    about = _about(label, description, metadata or {})
     return NewValue(label, key, content, body, escaped, about, size_of(content), tokens)
 
 

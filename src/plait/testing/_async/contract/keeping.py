@@ -129,6 +129,14 @@ class AsyncValueTests:
         kept = await self.contextual(store).value_history(self.session(), "memory")
         assert [(value.version, value.content) for value in kept] == [(5, "a"), (4, "b"), (3, None), (2, "b"), (1, "a")]
 
+    async def test_what_is_said_of_a_deletion_is_kept_with_it(self, store: AsyncStore) -> None:
+        await self.put(store, "x", metadata={"by": "ann"})
+        gone = await self.put(store, None, description="it was wrong", metadata={"by": "bob"})
+        newest, oldest = await self.contextual(store).value_history(self.session(), "memory")
+        for said in (gone, newest):
+            assert (said.content, said.description, said.metadata) == (None, "it was wrong", {"by": "bob"})
+        assert (oldest.content, oldest.metadata) == ("x", {"by": "ann"})
+
     async def test_history_comes_in_pages(self, store: AsyncStore) -> None:
         for n in range(7):
             await self.put(store, f"v{n + 1}")

@@ -315,6 +315,9 @@ async def test_rewinding_goes_back_to_before_what_was_said(chat: AsyncSession, s
     assert await session.rewind() is None
     await session.add_items([said("one"), *ITEMS[1:], said("two"), ITEMS[-1]])  # type: ignore[list-item]
     assert await session.rewind(9) is None
+    for turns in (0, -1, True, "1", None):
+        with pytest.raises(plait.UsageError, match="turns"):
+            await session.rewind(turns)  # type: ignore[arg-type]
     assert await session.rewind() == said("two")
     assert await session.get_items() == [said("one"), *ITEMS[1:]]
     assert await session.rewind() == said("one")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -267,6 +269,27 @@ async def test_what_was_said_while_openai_compacted_is_neither_lost_nor_covered(
     assert await snapshot.replace_suffix(0, [{"type": "compaction", "encrypted_content": "sealed"}])
     assert [item.get("content") for item in await session.get_items()] == ["0", "1", None]
     assert client.asked == []
+
+
+async def test_a_replacement_that_is_cancelled_has_been_made_or_not_begun(chat: AsyncSession) -> None:
+    """Never half of it: the old and what takes its place, both shown to a model."""
+    session, made = PlaitSession(chat), 0
+    await session.add_items([{"role": "user", "content": str(n)} for n in range(3)])  # type: ignore[misc]
+    for turns in range(60):
+        before = await session.get_items()
+        snapshot: Any = await session._get_compaction_snapshot(10)
+        new = {"type": "compaction", "encrypted_content": f"sealed {turns}"}
+        task = asyncio.ensure_future(snapshot.replace_suffix(1, [new]))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        after: list[Any] = list(await session.get_items())
+        assert after in (before, [before[0], new])
+        made += after != before
+        await session.add_items([{"role": "user", "content": "more"}])
+    assert made
 
 
 async def test_a_session_that_changes_its_items_is_compacted_through_its_own_methods(chat: AsyncSession) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from itertools import islice
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 import plait
 from plait.adapters.extras import missing
 from plait.adapters.tails import NOT_SENT, Piece, Row, covered_by, summarized, tail_at
+from plait.logic import arguments
 from plait.logic.turns import Unit, UnitsBackward
 
 try:
@@ -46,6 +47,18 @@ Item: TypeAlias = "TResponseInputItem"
 Run: TypeAlias = "RunContextWrapper[Any] | None"
 Chat: TypeAlias = plait.AsyncSession | plait.Session
 Instructions: TypeAlias = "str | Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str] | str] | None"
+
+
+async def _to_its_end(work: Coroutine[Any, Any, M]) -> M:
+    """The answer of `work`, which is not left halfway: a cancellation waits for it, and goes out then."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("what was cancelled had failed before: %s", task.exception())
+        raise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +180,9 @@ class PlaitSession:
         """Go back to before what the user said `turns` times ago, and answer that; `None` if there is less.
 
         What came after it stays as a branch: `chat.leaves()` has its end, `chat.checkout` goes back to it.
+        `plait.UsageError` for fewer turns than one.
         """
+        turns = arguments.number("turns", turns, least=1)
         async with _closing(self._chat.history(newest_first=True)) as messages:
             async for message in messages:
                 if isinstance(message, plait.Message) and message.role == "user" and (items := _items(message)):
@@ -238,7 +253,13 @@ class PlaitSession:
         return None if info is None else _Tail(shown[::-1], whole, None if leaf is None else leaf.id, info.version)
 
     async def _replace(self, tail: _Tail, start: int, output: list[Item]) -> bool:
-        """Append `output` and hide what was shown from `start` on, if nothing was written since it was read."""
+        """Append `output` and hide what was shown from `start` on, if nothing was written since it was read.
+
+        Between the two both are shown, so what is begun is done before a cancellation goes out.
+        """
+        return await _to_its_end(self._append_and_hide(tail, start, output))
+
+    async def _append_and_hide(self, tail: _Tail, start: int, output: list[Item]) -> bool:
         items = cast("list[dict[str, Any]]", output)
         try:
             await self._chat.append_many(items, format=FORMAT, own_ids=False, expect_version=tail.version)

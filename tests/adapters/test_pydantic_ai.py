@@ -410,6 +410,60 @@ async def test_a_branch_is_the_sessions_active_path(sessions: plait.AsyncSession
     assert (await store.load("c")).messages == []
 
 
+async def test_a_branch_that_others_left_is_one_of_the_conversations(
+    sessions: plait.AsyncSessions, store: ConversationStore
+) -> None:
+    """By a checkout or an append elsewhere: what the conversation ended in can be gone back to."""
+    conversation = Conversation(conversation_id="c", messages=[asks("1"), says("2"), asks("3")])
+    await store.save(conversation)
+    session = sessions.session("c")
+    first, second, third = [message.id async for message in session.transcript()]
+    await session.append(plait.user("on"))
+    record = await store.read_record("c")
+    assert record is not None and record.branches == []
+    beside = (await session.append(plait.user("other"), parent=second)).id
+    record = await store.read_record("c")
+    assert record is not None and (record.head_id, record.branches) == (beside, [third])
+    await store.branch("c", from_entry=third, expected_revision=record.revision)
+    record = await store.read_record("c")
+    assert record is not None and (record.head_id, record.branches) == (third, [beside])
+    await session.checkout(None)
+    record = await store.read_record("c")
+    assert record is not None and (record.head_id, record.branches) == (None, [beside, third])
+    await session.checkout(first)
+    await session.delete(third)
+    record = await store.read_record("c")
+    assert record is not None and (record.head_id, record.branches) == (first, [beside])
+
+
+async def test_ids_that_nobody_can_have_are_not_there(store: ConversationStore) -> None:
+    for id in ("plait:shared", "half \ud83d", "x" * 513, " ", ""):
+        assert await store.load(id) is None
+        with pytest.raises(plait.UsageError):
+            await store.save(Conversation(conversation_id=id, messages=[asks("1")]))
+
+
+async def test_what_another_process_deletes_is_gone_and_what_it_makes_anew_is_there(
+    sessions: plait.AsyncSessions, store: ConversationStore, store_at: str
+) -> None:
+    await store.save(Conversation(conversation_id="c", messages=[asks("1"), says("2")]))
+    entries = await store.load_entries("c")
+    third, fourth = asks("3"), asks("4")
+    async with plait.open_async(store_at) as elsewhere:
+        theirs = ConversationStore(elsewhere)
+        await elsewhere.delete("c")
+        with pytest.raises(LookupError):
+            await store.read_entry(entries[0].id)
+        assert await store.load("c") is None
+        await theirs.save(Conversation(conversation_id="c", messages=[third]))
+        assert (await store.load("c")).messages == [third]  # type: ignore[union-attr]
+        (entry,) = await theirs.load_entries("c")
+        await elsewhere.delete("c")
+        await theirs.save(Conversation(conversation_id="c", messages=[fourth]))
+        (entry,) = await theirs.load_entries("c")
+        assert (await store.read_entry(entry.id)).message == fourth
+
+
 async def test_the_scope_of_plait_keeps_conversations_apart(sessions: plait.AsyncSessions) -> None:
     ada, bob = (ConversationStore(sessions.scoped("t", name)) for name in ("ada", "bob"))
     entries = await ada.save(Conversation(conversation_id="c", messages=[asks("hers")]))

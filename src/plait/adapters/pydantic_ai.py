@@ -15,12 +15,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard, TypeVar, cast
 
 import plait
 from plait.adapters.extras import missing
 from plait.adapters.tails import NOT_SENT, Piece, covered_by, summarized, tail_at
 from plait.formats.crossing import sourced
+from plait.logic.ids import check_own_id
 from plait.logic.shape import is_list, is_mapping, is_object
 
 try:
@@ -50,6 +51,7 @@ TRIES: Final = 20
 HOMES: Final = 10_000
 SLACK: Final = dt.timedelta(minutes=1)
 
+T = TypeVar("T")
 Json = dict[str, Any]
 _RECORDS: Final[TypeAdapter[ConversationRecord]] = TypeAdapter(ConversationRecord)
 _VIEW: Final[ContextVar[bool]] = ContextVar("plait-pydantic-ai-view", default=False)
@@ -155,10 +157,9 @@ class ConversationStore(_ConversationStore):
         raise ConversationConflict(conversation_id)
 
     async def _stood(self, conversation_id: str) -> _Stood:
-        try:
-            return await self._read_stood(conversation_id)
-        except plait.SessionDeletedError:  # by somebody else, since this handle was used: there may be a new one
-            return await self._read_stood(conversation_id)
+        if not _can_exist(conversation_id):
+            return _Stood(None, None, False)
+        return await _afresh(lambda: self._read_stood(conversation_id))
 
     async def _read_stood(self, conversation_id: str) -> _Stood:
         session = self._sessions.session(conversation_id)
@@ -172,6 +173,8 @@ class ConversationStore(_ConversationStore):
         if kept is None and leaf is None:
             return _Stood(None, info.version, False)
         record = _as_it_is(info, kept, None if leaf is None else leaf.id)
+        if kept is not None and (left := _RECORDS.validate_python(kept["record"]).head_id) != record.head_id:
+            await _note_branch(session, record, left)
         self._note(conversation_id, *(id for id in (record.head_id, *record.branches) if id is not None))
         return _Stood(record, info.version, kept is not None)
 
@@ -251,10 +254,13 @@ class ConversationStore(_ConversationStore):
         return await self._found(head_id, limit=limit, view=_VIEW.get())
 
     async def _found(self, head_id: str, *, limit: int | None, view: bool) -> list[ConversationEntry]:
+        async def read(home: str) -> list[ConversationEntry]:
+            return await _afresh(lambda: self._history(home, head_id, limit=limit, view=view))
+
         noted = self._homes.get(head_id)
-        entries = [] if noted is None else await self._history(noted, head_id, limit=limit, view=view)
+        entries = [] if noted is None else await read(noted)
         if not entries and (home := await self._home(head_id)) is not None:
-            entries = await self._history(home, head_id, limit=limit, view=view)
+            entries = await read(home)
         if not entries:
             raise LookupError(f"there is no entry {head_id!r}")
         return entries
@@ -299,10 +305,34 @@ class ConversationStore(_ConversationStore):
         return None
 
     async def _has(self, conversation_id: str, entry_id: str) -> bool:
+        return await _afresh(lambda: self._sessions.session(conversation_id).get(entry_id)) is not None
+
+
+async def _afresh(read: Callable[[], Awaitable[T]]) -> T:
+    """What is read of a session anew as long as others delete it meanwhile: its next handle is of what is there now."""
+    while True:
         try:
-            return await self._sessions.session(conversation_id).get(entry_id) is not None
+            return await read()
         except plait.SessionDeletedError:
-            return False
+            continue
+
+
+def _can_exist(conversation_id: str) -> bool:
+    try:
+        return bool(check_own_id(conversation_id))
+    except plait.UsageError:
+        return False
+
+
+async def _note_branch(session: plait.AsyncSession, record: ConversationRecord, left: str | None) -> None:
+    """Where somebody else has gone to another branch, the one that was left is one of the record's."""
+    last = None if left is None else await session.get(left)
+    if last is None or left in record.branches:
+        return
+    async for message in session.transcript(record.head_id, after_seq=last.seq - 1, limit=1):
+        if message.id == left:
+            return  # it is on the way to the new head
+    record.branches = [*record.branches, last.id]
 
 
 # -- what is stored, and back ---------------------------------------------------
@@ -369,7 +399,8 @@ def _standard(dumped: Any, said: object) -> Any:
     if isinstance(said, BinaryContent) and is_object(dumped):
         return {**dumped, "data": dumped["data"].translate(_URLS)}
     if is_list(dumped) and isinstance(said, list | tuple):
-        return [_standard(item, one) for item, one in zip(dumped, said, strict=True)]
+        pairs = zip(dumped, cast("Sequence[object]", said), strict=True)
+        return [_standard(item, one) for item, one in pairs]
     if is_object(dumped):
         inside = said.get if is_mapping(said) else partial(_field, said)
         return {key: _standard(item, inside(key)) for key, item in dumped.items()}

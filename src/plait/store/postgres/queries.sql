@@ -129,12 +129,16 @@ VALUES (:home, :strand, :incarnation, :parent, :fork);
 SELECT strand, parent, fork FROM plait.strand WHERE home = :home AND strand = :strand;
 
 -- strand_chain
--- A strand and those it forks off from, upwards.
+-- A strand and those it forks off from, upwards. Each is asked for in the order of its key, so that this is what it is
+-- looked up by, whatever the server takes the number of strands to be: before it has counted them it would look at all of
+-- them for each.
 WITH RECURSIVE up (n, strand, parent, fork) AS (
   SELECT 1, strand, parent, fork FROM plait.strand WHERE home = :home AND strand = :strand
   UNION ALL
-  SELECT up.n + 1, s.strand, s.parent, s.fork
-    FROM up JOIN plait.strand AS s ON s.home = :home AND s.strand = up.parent WHERE up.n < :limit
+  SELECT up.n + 1, s.strand, s.parent, s.fork FROM up
+   CROSS JOIN LATERAL (SELECT strand, parent, fork FROM plait.strand
+                        WHERE home = :home AND strand BETWEEN up.parent AND up.parent ORDER BY strand LIMIT 1) AS s
+   WHERE up.n < :limit
 )
 SELECT strand, parent, fork FROM up ORDER BY n;
 

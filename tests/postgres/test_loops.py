@@ -105,7 +105,7 @@ def test_texts_are_taken_apart_beside_the_loop(url: str, monkeypatch: pytest.Mon
 
         monkeypatch.setattr(place, name, work)
 
-    for place, name in ((indexing.words, "fold"), (adapt, "tokenize"), (search, "fold"), (value_search, "fold")):
+    for place, name in ((indexing.words, "fold"), (adapt, "words"), (search, "fold"), (value_search, "fold")):
         note(place, name)
 
     async def run() -> None:

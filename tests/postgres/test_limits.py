@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -331,3 +332,21 @@ def test_a_commit_is_not_cancelled_with_its_task(slow: tuple[str, Slow]) -> None
     server.go_on()
     with plait.open(url) as sessions:
         wait_until(lambda: sessions.session("chat").get("a") is not None, "it is committed")
+
+
+# -- tables that others lock
+
+
+@pytest.mark.parametrize("table", ["message", "session", "strand"])
+def test_a_read_waits_for_a_locked_table_only_so_long(url: str, table: str) -> None:
+    """As `VACUUM FULL`, or a change of the schema, locks it."""
+    with plait.open(url, busy_timeout_s=2) as sessions:
+        chat = sessions.session("chat")
+        chat.append(text("m"))
+        with psycopg.connect(url) as locking:
+            locking.execute(f"LOCK TABLE plait.{table}".encode())
+            began = time.monotonic()
+            with pytest.raises(StoreBusyError, match="busy_timeout_s"):
+                list(chat.history())
+            assert time.monotonic() - began < 20
+        assert [message.id for message in chat.history()] == ["m"]

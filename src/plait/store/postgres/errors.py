@@ -8,7 +8,7 @@ from psycopg import errors
 from plait.errors import CorruptError, PlaitError, SchemaError, StoreBusyError, StoreError, StoreUnavailableError
 from plait.store.postgres.evidence import Overtaken, Unknown, Unsure
 
-_BUSY = "others held the session's row past the wait limit; try again, or raise busy_timeout_s"
+_BUSY = "others held the session's row, or a whole table, past the wait limit; try again, or raise busy_timeout_s"
 _CONFLICT = "others wrote the same rows again and again; what was being written has been undone: try again"
 _SLOW = "a statement took longer than is allowed, or was cancelled; what was being written has been undone"
 _GONE = (

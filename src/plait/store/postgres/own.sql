@@ -23,8 +23,9 @@ SELECT set_config('lock_timeout', :lock_ms, true), set_config('statement_timeout
                                              ELSE current_setting('synchronous_commit') END, true);
 
 -- read_limits
--- How long a statement that reads may take, and how long the client may leave its snapshot open.
-SELECT set_config('statement_timeout', :statement_ms, true),
+-- How long a statement that reads may wait for whoever has locked a table, and take, and how long the client may leave its
+-- snapshot open.
+SELECT set_config('lock_timeout', :lock_ms, true), set_config('statement_timeout', :statement_ms, true),
        set_config('idle_in_transaction_session_timeout', :idle_ms, true);
 
 -- begin_turn

@@ -63,9 +63,9 @@ class Settings(Struct, frozen=True):
         wait_s = self.busy_timeout_s if wait_s is None else wait_s
         return _ms(wait_s), _ms(self.statement_timeout_s), _ms(self.idle_s)
 
-    def read_limits(self) -> tuple[str, str]:
-        """The same for `read_limits`."""
-        return _ms(self.statement_timeout_s), _ms(self.idle_s)
+    def read_limits(self) -> tuple[str, str, str]:
+        """The same for `read_limits`, and for a read."""
+        return _ms(self.read_answer_s), _ms(self.statement_timeout_s), _ms(self.idle_s)
 
 
 def _ms(seconds: float) -> str:

@@ -75,7 +75,7 @@ def _rules(connection: psycopg.Connection[Any], fix: bool, wait_ms: str) -> list
 def _begin(connection: psycopg.Connection[Any], fix: bool, wait_ms: str) -> None:
     if not fix:
         connection.execute(own()["begin_read"].query)
-        rows_of(connection, own()["read_limits"], (NO_LIMIT, NO_LIMIT))
+        rows_of(connection, own()["read_limits"], (NO_LIMIT, NO_LIMIT, NO_LIMIT))
         return
     connection.execute(own()["begin_write"].query)
     rows_of(connection, own()["limits"], (wait_ms, NO_LIMIT, NO_LIMIT))

@@ -112,11 +112,13 @@ def test_no_transaction_of_a_big_delete_is_long(path: Path, monkeypatch: pytest.
 def test_a_delete_of_a_few_is_one_transaction_as_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with plait.open(path, durability="relaxed") as sessions:
         chat = sessions.session("c")
-        now = time.time_ns()
+        now = time.time_ns() + 120 * 10**9
         monkeypatch.setattr(time, "time_ns", lambda: now)
-        chat.append(
-            plait.user("in this minute")
-        )  # the first change of one writes also that the session was active in it
+        for words in (
+            "in this minute",
+            "again",
+        ):  # the first change of one begins a tick, the next notes where it stands
+            chat.append(plait.user(words))
         assert bound_of(lambda: chat.delete([f"m{n}" for n in range(900)]), monkeypatch) == (1, 900 * 2 + 2)
 
 
